@@ -62,6 +62,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "core.resume": (WORDS, "tests/core/test_resume.py", DIAGRAMS),
     "core.blame": (WORDS, "tests/core/test_blame.py"),
     "core.stops": ("tests/core/test_stops.py",),
+    "core.phases": ("tests/core/test_phases.py",),
     "core.processes": ("tests/core/test_processes.py",),
     "core.turns": (WORDS, DIAGRAMS, "tests/core/test_tables.py"),
     "core.lifecycle": (WORDS, DIAGRAMS, "tests/core/test_tables.py"),

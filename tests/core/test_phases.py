@@ -33,6 +33,7 @@ def done(name: str) -> Event:
         ((BEGAN, call("look"), call("act"), done("act")), Phase("tool", "look", 20)),
         ((BEGAN, call("look"), call("act"), done("look")), Phase("tool", "act", 30)),
         ((BEGAN, call("look"), done("look"), TEXT), Phase("model", None, 30)),
+        ((BEGAN, call("look"), call("act"), done("look"), done("act")), Phase("model", None, 50)),
     ),
 )
 def test_a_turn_is_in_the_call_that_has_not_finished_or_else_at_the_model(events: tuple[Event, ...], found: Phase) -> None:

@@ -34,6 +34,11 @@ def test_a_step_of_a_model_that_is_asked_again_is_interrupted_before_what_it_say
     assert cuts(log) == [(1, 0)] == cuts_of_records(log)
 
 
+def test_a_step_that_begins_later_moves_no_interruption_of_an_earlier_one() -> None:
+    log = begun().in_turn(text("1 2 ", 0)).cut(written=4).resumed(2).in_turn(text("3 4", 4), text("And", 0, step=1))
+    assert cuts(log) == [(0, 4)]
+
+
 def test_the_first_step_of_a_model_is_no_different() -> None:
     log = begun().in_turn(text("Wel", 0)).cut(written=3).resumed(2).in_turn(text("W", 0), responded(0, "What?"))
     assert cuts(log) == [(0, 0)] == cuts_of_records(log)

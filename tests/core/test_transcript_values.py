@@ -76,9 +76,10 @@ def test_a_message_outside_of_turns_stands_where_it_was_written() -> None:
 def test_a_turn_from_its_start_to_its_end() -> None:
     log = Log().said("m1", "hi")
     log.turn = "t1"
-    log.in_turn(e.TurnStarted(generation=4, attempt=1, cause="message", causes=("m1",), owner=1, epoch=1))
+    log.in_turn(e.TurnStarted(generation=4, attempt=1, cause="message", causes=("m1",), owner=1, epoch=1, model="p:m"))
     started = Turn(
         id="t1", generation=4, attempt=1, cause="message", causes=("m1",), started_at=1002, attempt_started_at=1002, signed_at=1002,
+        chosen="p:m",
     )  # fmt: skip
     assert fold(log).turns == [started] and started.state is TurnState.RUNNING
     used = e.ModelResponded(step=0, text="Zero.", usage=e.Usage(input=5, output=2), cost=3, provider="p", model="m")

@@ -37,6 +37,8 @@ OWED_TOO_LONG = "it was owed when a backup was made that is too old to send it n
 LOST_MESSAGE = "nobody knows whether it arrived"
 # What stands for an event, and for a command, that cannot be read.
 MISSING_EVENT = "it is missing from the log"
+CHANGED_EVENT = "it was changed on disk"
+DAMAGED_EVENT = "its checksum does not match"
 DAMAGED_COMMAND = "(damaged)"
 
 

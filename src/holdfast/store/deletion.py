@@ -24,7 +24,6 @@ PAGE_ROWS = 500
 PAGE_BYTES = 1024 * 1024
 # Something was purged: traces of it may still lie about.
 TO_SCRUB = 1
-RETENTION = "retention"
 
 
 def remove_oldest(tx: Tx, before: int, limit: int, why: str, until: int, at: int) -> list[str]:
@@ -33,7 +32,7 @@ def remove_oldest(tx: Tx, before: int, limit: int, why: str, until: int, at: int
         found += tx.query(q.OLDEST_AT_REST, archived, before, limit)
     removed = [session_id for _, session_id in sorted(found)[:limit]]
     for session_id in removed:
-        delete_session(tx, session_id, RETENTION, until, at, why)
+        delete_session(tx, session_id, delete.RETENTION, until, at, why)
     return removed
 
 

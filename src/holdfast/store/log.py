@@ -7,7 +7,7 @@ import msgspec
 
 from holdfast.core.errors import Bug, NotFound
 from holdfast.core.events import KINDS, LARGE_BYTES, Damaged, Event, Logged, Page, TurnResumed, TurnStarted, TurnTaken, checksum, encode
-from holdfast.core.notices import MISSING_EVENT
+from holdfast.core.notices import CHANGED_EVENT, DAMAGED_EVENT, MISSING_EVENT
 from holdfast.ports.log import Make
 from holdfast.store import blobs
 from holdfast.store import queries as q
@@ -102,11 +102,11 @@ def read(tx: Tx, rows: Iterable[tuple[Any, ...]], names: dict[int, str], found: 
             if kind is None and raw_kind is not None:
                 kind = raw_kind.decode()  # One of a later version, if its checksum holds.
             if kind is None or type(body) is not bytes or (epoch is None and stream != _IS_STREAM.get(kind)):
-                reason = "it was changed on disk"
+                reason = CHANGED_EVENT
             elif checksum(session, seq, turn, attempt, position, kind, at, body, epoch, stream) != stored:
-                reason = "its checksum does not match"
+                reason = DAMAGED_EVENT
         except UnicodeDecodeError:
-            reason = "it was changed on disk"
+            reason = CHANGED_EVENT
         if reason is None:
             name = names.get(session)
             if name is None:

@@ -2,8 +2,7 @@
 
 from holdfast.core.approvals import Rule
 from holdfast.core.errors import NotFound
-from holdfast.core.events import RuleRemoved
-from holdfast.core.plans import Plan, Write
+from holdfast.core.plans import approve
 from holdfast.store import queries as q
 from holdfast.store import reads
 from holdfast.store.tx import Tx
@@ -20,7 +19,7 @@ def remove_rule(tx: Tx, rule_id: str, by: str, at: int) -> Rule:
     if not rows:
         raise NotFound("rule", rule_id)
     found = _rule(*rows[0])
-    return run(tx, Plan((Write(found.session_id, RuleRemoved(rule_id=rule_id, by=by)),), found), at)
+    return run(tx, approve.take_back(found, by=by), at)
 
 
 def _rule(rule_id: str, session_id: str, pattern: str, author: str, at: int) -> Rule:

@@ -8,7 +8,7 @@ from holdfast.core import events as e
 from holdfast.core.busy import Mode
 from holdfast.core.content import outline
 from holdfast.core.shutdowns import Shutdown, joined
-from holdfast.core.turns import TurnState
+from holdfast.core.turns import OPEN
 from holdfast.ports.owners import Owner, Pause
 from holdfast.store import queries as q
 from holdfast.store import reads
@@ -147,7 +147,7 @@ def prune_session(tx: Tx, session_id: str, at: int) -> tuple[int, bool]:
     """Drops stream events of a session at rest, a page of them; the record of it makes readers with an old cursor start from a snapshot.
     Gives how many went, and whether more are there."""
     head = tx.head(number(tx, session_id))
-    if head.state not in (TurnState.NONE, TurnState.ENDED):
+    if head.state in OPEN:
         return 0, False
     pruned = tx.query(q.PRUNED_SEQ, head.session)[0][0]
     first_kept = tx.query(q.FIRST_PIECE_KEPT, head.session, pruned, head.seq, PRUNED_AT_ONCE)

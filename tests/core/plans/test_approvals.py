@@ -10,7 +10,7 @@ from holdfast.core import approvals
 from holdfast.core import events as e
 from holdfast.core.effects import Effect
 from holdfast.core.errors import ApprovalVoid, BadInput, NotYours, QuestionClosed
-from holdfast.core.plans import Write, answer, approve, ask, leave
+from holdfast.core.plans import Plan, Write, answer, approve, ask, leave
 from holdfast.core.plans.answer import Answer, Snapshot
 from holdfast.core.plans.approve import Granted
 from holdfast.core.plans.ask import QUESTION_LIFE_MS
@@ -295,3 +295,9 @@ def test_what_an_agent_is_allowed_for_itself_becomes_no_rule_of_ours() -> None:
     """It keeps that for itself, and Holdfast never runs the call."""
     planned = answer.plan(found(theirs=True), Answer(by="ann", verdict="approve", scope="session"), at=AT)
     assert [write.event.kind for write in planned.writes] == ["question.answered"]
+
+
+def test_what_was_allowed_for_good_is_taken_back_where_it_was_allowed() -> None:
+    """DESIGN 9: by its name, and with who took it back; what is given back says what it was."""
+    rule = approvals.Rule(rule_id="q1.rule", session_id="s1", pattern="terminal(git push *)", by="alice", at=AT)
+    assert approve.take_back(rule, by="bob") == Plan((Write("s1", e.RuleRemoved(rule_id="q1.rule", by="bob")),), rule)

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core import notices
-from holdfast.core.plans import Plan, command, delete, leave
+from holdfast.core.plans import Plan, Write, command, delete, leave
 from holdfast.core.plans.command import Aside
 from holdfast.core.plans.delete import LAST_WORDS_MS, Deleted, Deletion
 from holdfast.core.plans.leave import Moved, Underway
@@ -59,6 +59,11 @@ def test_a_reset_leaves_what_was_used_and_begins_a_new_session(state: TurnState,
     begun = plan.writes[-1].event
     assert isinstance(begun, e.MessageWritten) and "/resume 3" in begun.text and begun.delivery_id == "s2.begun"
     assert "you asked for one" in begun.text
+
+
+def test_a_session_that_begins_for_itself_is_one_record_of_its_own() -> None:
+    created = e.SessionCreated(session_id="s9", session_key=CHAT, log="l9")
+    assert leave.begin(created) == Plan((Write("s9", created),), None)
 
 
 @pytest.mark.parametrize("ref", ["s2", NOTHING])

@@ -5,19 +5,21 @@ from itertools import product
 import msgspec
 import pytest
 
-from holdfast.core import elicitation, keys
+from holdfast.core import elicitation, keys, notices
 from holdfast.core import events as e
 from holdfast.core.content import ImagePart, TextPart
+from holdfast.core.effects import ToolOutcome
 from holdfast.core.elicitation import Elicited, Request
 from holdfast.core.errors import QuestionClosed, UnknownChoice
-from holdfast.core.plans import Write, answer, ask, take, wait
+from holdfast.core.plans import Plan, Write, answer, ask, take, wait
 from holdfast.core.plans.answer import Answer, Snapshot
 from holdfast.core.plans.ask import QUESTION_LIFE_MS, Asking
 from holdfast.core.plans.causes import Cause
+from holdfast.core.plans.ending import Unfinished
 from holdfast.core.plans.owe import Question
 from holdfast.core.plans.wait import Waiting
 from holdfast.core.sessions import Session
-from holdfast.core.turns import TurnState
+from holdfast.core.turns import Outcome, TurnState
 
 PAGE, CHAT = str(keys.page_key("main", "s1")), "agent:main:telegram:dm:1"
 NOW = 1000
@@ -223,3 +225,19 @@ def test_a_long_choice_is_a_short_button() -> None:
     asked = Asking(question_id="q1", call_id="c1", content="why?", choices=("x" * 61,), step=0, offset=0)
     owed = ask.by_call(asked, session_key=CHAT, anchor=None, at=NOW)[1]
     assert isinstance(owed, e.MessageWritten) and [button.label for button in owed.buttons] == ["x" * 60]
+
+
+@pytest.mark.parametrize(("key", "told"), [(PAGE, []), (CHAT, ["t1.error"])])
+def test_a_question_that_nobody_answered_in_time_ends_a_turn_that_no_process_runs(key: str, told: list[str]) -> None:
+    """R5: the turn fails with everything that it waited for, and a chat is told why."""
+    ended = wait.expire("s1", Unfinished(session_key=key, turn_id="t1", said="", asking=("q1.call", "q2.call")))
+    assert ended.reply is True and {(write.session_id, write.in_turn) for write in ended.writes} == {("s1", True)}
+    events = [write.event for write in ended.writes]
+    closed = [e.ToolFinished(call_id=name, outcome=ToolOutcome.FAILED, content=notices.expired()) for name in ("q1.call", "q2.call")]
+    assert events[:2] == closed and [event.message_id for event in events[2:-1] if isinstance(event, e.MessageWritten)] == told
+    assert isinstance(events[-1], e.TurnEnded) and (events[-1].outcome, events[-1].error) == (Outcome.FAILED, notices.expired())
+
+
+def test_a_question_that_expires_leaves_a_turn_alone_that_a_process_runs() -> None:
+    """R5: the process that runs it ends it."""
+    assert wait.expire("s1", None) == Plan((), False)

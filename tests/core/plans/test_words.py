@@ -9,7 +9,7 @@ def test_what_requests_and_causes_are_remembered_by_keeps_its_spelling() -> None
     assert (repeats.CONTINUES, repeats.NOTHING, repeats.REFUSED) == ("goes on", "nothing", "refused ")
     assert causes.MESSAGE == "message"
     assert causes.STEERING == ("edit", "process", "watch")
-    assert (leave.DELETED, leave.SUSPENDED) == ("deleted", "suspended")
+    assert (leave.DELETED, leave.SUSPENDED, delete.RETENTION) == ("deleted", "suspended", "retention")
     assert owe.notice_key("s1", "held.3") == "notice|s1|held.3"
     assert deliver.ANSWER == "assistant"
     assert (schedules.WHAT, schedules.dedup_key("c1", 5), schedules.cause_id("c1", 5)) == ("schedule", "schedule|c1|5", "c1.5")

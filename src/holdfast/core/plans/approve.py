@@ -1,10 +1,14 @@
-"""Whether a call may start because somebody approved it: decided where its start is recorded, and true once at most."""
+"""Whether a call may start because somebody approved it: decided where its start is recorded, and true once at most. And taking back what
+was allowed for good.
+"""
 
 import msgspec
 
 from holdfast.core import approvals
+from holdfast.core.approvals import Rule
 from holdfast.core.errors import ApprovalVoid
-from holdfast.core.events import ToolStarted
+from holdfast.core.events import RuleRemoved, ToolStarted
+from holdfast.core.plans import Plan, Write
 
 ANSWERED = "answered"
 
@@ -29,3 +33,7 @@ def check(started: ToolStarted, *, turn_id: str | None, granted: Granted | None)
     wanted = Granted(turn_id=turn_id or "", call_id=started.call_id, state=ANSWERED, verdict=approvals.APPROVE, fingerprint=made)
     if granted != wanted:
         raise ApprovalVoid(started.approval or "")
+
+
+def take_back(rule: Rule, *, by: str) -> Plan[Rule]:
+    return Plan((Write(rule.session_id, RuleRemoved(rule_id=rule.rule_id, by=by)),), rule)

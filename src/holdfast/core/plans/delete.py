@@ -13,6 +13,8 @@ from holdfast.core.usage import DaySpent
 DELETED_FIRST = "the conversation was deleted first"
 # A turn that was told to stop has this long to end before its session is purged from under it.
 LAST_WORDS_MS = 60_000
+# Who deletes a session that has become too old, or for which the store has become too large.
+RETENTION = "retention"
 
 
 class Deletion(msgspec.Struct, frozen=True):

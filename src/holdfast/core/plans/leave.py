@@ -1,4 +1,4 @@
-"""Leaving a session, for another one or as suspended: its turn is stopped, and what waits in it is turned away (A20, A22)."""
+"""Beginning a session, and leaving one, for another or as suspended: its turn stops, and what waits in it is turned away (A20, A22)."""
 
 import msgspec
 
@@ -79,6 +79,11 @@ def beginning(before: Session, fresh: Fresh, *, reason: str | None, dedup_key: s
         events.append(replies.written(before.session_key, "notice", f"{fresh.session_id}.begun", why))
     gone = [RuleRemoved(rule_id=rule_id, by=LEFT) for rule_id in fresh.rules]  # What was allowed there is over with it.
     return [*to_session(before.session_id, gone), *to_session(fresh.session_id, events)]
+
+
+def begin(created: SessionCreated) -> Plan[None]:
+    """The first session of a key, or another one that nothing is left for."""
+    return Plan((Write(created.session_id, created),), None)
 
 
 def unused(session: Session) -> bool:

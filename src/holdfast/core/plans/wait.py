@@ -1,9 +1,12 @@
-"""The end of an attempt that can do nothing more until people answer: decided by what is still open in that transaction."""
+"""The end of an attempt that can do nothing more until people answer: decided by what is still open in that transaction. And the end of a
+turn that waited for too long.
+"""
 
 import msgspec
 
 from holdfast.core.events import TurnWaiting
-from holdfast.core.plans import Plan, Write
+from holdfast.core.plans import Plan, Write, ending, to_turn
+from holdfast.core.plans.ending import Unfinished
 from holdfast.core.plans.owe import Question
 
 
@@ -34,3 +37,12 @@ def plan(session_id: str, questions: tuple[Question, ...], *, asking: tuple[str,
     if not open_ones:
         return Plan((), Waiting())
     return Plan((Write(session_id, TurnWaiting(question_ids=open_ones), in_turn=True),), Waiting(open=open_ones))
+
+
+def expire(session_id: str, unfinished: Unfinished | None) -> Plan[bool]:
+    """One of its questions was not answered in time (R5): the first of them ends the turn, and with it the others. `unfinished`: the open
+    turn, if no process runs it; one that a process runs is ended by that process. Gives whether it ended.
+    """
+    if unfinished is None:
+        return Plan((), False)
+    return Plan(tuple(to_turn(session_id, ending.expired(unfinished))), True)

@@ -2,7 +2,7 @@
 
 from holdfast.core import events as e
 from holdfast.core.content import Content
-from holdfast.core.plans import Plan, accept, causes, command, edit, ending, owe, resume, stop, to_turn, withdraw
+from holdfast.core.plans import Plan, accept, causes, command, edit, owe, resume, stop, wait, withdraw
 from holdfast.core.plans.accept import Accepted
 from holdfast.core.plans.causes import Recorded
 from holdfast.core.plans.command import Action, Aside, Choose, Forget, Judge, Remind, Reset, Resume, Say, Stop
@@ -121,12 +121,5 @@ def request_stop(tx: Tx, session_id: str, by: str, turn_id: str | None, saw: str
 
 
 def expire_questions(tx: Tx, now: int) -> list[str]:
-    """The first question of a waiting turn to expire ends the turn, and with it the others."""
     rows = tx.query(q.QUESTIONS_EXPIRED, now, EXPIRED_AT_ONCE)
-    expired = []
-    for (session_id,) in rows:
-        unfinished = snapshots.unattended(tx, tx.session(session_id))
-        if unfinished is not None:
-            run(tx, Plan(tuple(to_turn(session_id, ending.expired(unfinished))), None), now)
-            expired.append(session_id)
-    return expired
+    return [name for (name,) in rows if run(tx, wait.expire(name, snapshots.unattended(tx, tx.session(name))), now)]

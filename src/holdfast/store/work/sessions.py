@@ -1,7 +1,7 @@
 """Writes to a session as a whole: its names and marks, which one its key points at, and its deletion."""
 
 from holdfast.core import events as e
-from holdfast.core.plans import Plan, Write, branch, delete, leave, marks, resume
+from holdfast.core.plans import branch, delete, leave, marks, resume
 from holdfast.core.plans.branch import Names, Origin
 from holdfast.core.plans.delete import Deletion
 from holdfast.core.plans.leave import Moved
@@ -15,7 +15,7 @@ from holdfast.store.work.repeats import known
 
 
 def create_session(tx: Tx, event: e.SessionCreated, at: int) -> Session:
-    run(tx, Plan((Write(event.session_id, event),), None), at)
+    run(tx, leave.begin(event), at)
     return tx.session(event.session_id)
 
 
