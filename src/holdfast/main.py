@@ -62,7 +62,7 @@ from holdfast.process.server import Server, address, most_blobs, most_connection
 from holdfast.process.serving import ServingProcess
 from holdfast.process.settings import settings
 from holdfast.process.status import StatusReport
-from holdfast.process.stop_requests import StopRequests
+from holdfast.process.stop_requests import Ends, StopRequests
 from holdfast.process.supervisor import Kind, Supervisor, kind_of
 from holdfast.process.this_process import ThisProcess
 from holdfast.process.wakeups import Wakeups
@@ -197,8 +197,7 @@ async def _build_and_run(
     owner = await store.register_owner(
         Owner(name=this.name, pid=this.id.pid, started_at=this.id.started_at, boot_id=this.id.boot_id, socket=wakeups.path)
     )
-    deadline, restart_requests = Deadline(), RestartRequests()
-    stops = StopRequests(this, deadline, store, owner)
+    deadline, restart_requests, ends = Deadline(), RestartRequests(), Ends()
     files = system.raise_file_limit()
     folder = Folder(config.home / FOLDER)
     blobs = Blobs(folder=folder, rows=store, clock=this.clock, ids=system.RandomIds(), most_open=most_blobs(files), secrets=this.secrets)
@@ -206,14 +205,24 @@ async def _build_and_run(
     editors = Editors(system.RandomIds(), used=config.tools.editor_files)
     tools = _tools(config, this, store, blobs, owner, keepers, editors)
     gateway = _make_gateway(config, this, store, blobs, owner, deadline, restart_requests, tools, keepers)
-    status = opening.with_gateway(gateway, stops, lambda: tools.confinement.known, lambda: tools.servers.shown if tools.servers else ())
+    status = opening.with_gateway(gateway, ends, lambda: tools.confinement.known, lambda: tools.servers.shown if tools.servers else ())
+    stops = StopRequests(
+        this,
+        deadline,
+        store,
+        owner,
+        ends,
+        hurry=gateway.lifecycle.hurry,
+        show=lambda: status.show(gateway.state),
+        on_hup=restart_requests.by_service if this.supervisor.kind is not Kind.PLAIN else None,
+    )
     access = await credentials.access(config, this, store, port=place.listener.getsockname()[1])
     app = _make_app(config, this, gateway, blobs, access, editors, status, stops, restart_requests)
     server = Server(app, place.listener, most=most_connections(files))
-    restarting = Restarting(this, place, gateway, store, server, stops, status, restart_requests)
+    restarting = Restarting(this, place, gateway, store, server, stops, ends, status, restart_requests)
     if predecessor is not None:  # The processor is its clients' when it takes over, and until then its predecessor's.
         await tools.confinement.found()
-    serving = ServingProcess(this, place, gateway, server, deadline, stops, status, restarting, predecessor)
+    serving = ServingProcess(this, place, gateway, server, deadline, stops, ends, status, restarting, predecessor)
 
     def say_where() -> None:
         if predecessor is None:  # What a supervisor keeps is read by others, too, so it gets no code.
@@ -230,8 +239,8 @@ async def _build_and_run(
     this.tasks.spawn(blobs.keep(), name="blobs")
     if this.supervisor.kind is Kind.CONTAINER:
         this.tasks.spawn(orphans.reap(), name="orphans")
-    left = await serving.run(on_serving=say_where, on_hup=restart_requests.by_service)
-    if not stops.ending.succeeded:
+    left = await serving.run(on_serving=say_where)
+    if not ends.ending.succeeded:
         await _say_how_it_ended(config, console, gateway)
     return left
 

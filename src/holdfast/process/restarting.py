@@ -16,7 +16,7 @@ from holdfast.process.place import Place
 from holdfast.process.restart_requests import RestartRequests, Wanted
 from holdfast.process.server import Server
 from holdfast.process.status import StatusReport
-from holdfast.process.stop_requests import StopRequests
+from holdfast.process.stop_requests import Ends, StopRequests
 from holdfast.process.supervisor import Kind
 from holdfast.process.this_process import ThisProcess
 from holdfast.store import SqliteStore
@@ -33,11 +33,12 @@ class Restarting:
         store: SqliteStore,
         server: Server,
         stops: StopRequests,
+        ends: Ends,
         status: StatusReport,
         requests: RestartRequests,
     ) -> None:
         self._this, self._place, self._gateway, self._store = this, place, gateway, store
-        self._server, self._stops, self._status, self._requests = server, stops, status, requests
+        self._server, self._stops, self._ends, self._status, self._requests = server, stops, ends, status, requests
         self._handing_over = asyncio.Lock()
         self._successor: Successor | None = None
 
@@ -76,7 +77,7 @@ class Restarting:
             raise
 
     def _end_to_restart(self, why: str) -> dict[str, Any]:
-        if self._stops.over.is_set() and self._stops.ending.end is not End.RESTART:
+        if self._ends.over.is_set() and self._ends.ending.end is not End.RESTART:
             raise NotNow("restart", self._gateway.state)
         self._stops.end(End.RESTART, why)
         return {"mode": "exit", "pid": os.getpid(), "version": __version__}
@@ -92,12 +93,12 @@ class Restarting:
                 environment={name: value for name, value in os.environ.items() if name != "WATCHDOG_PID"},
                 give_way=self._give_way,
                 announce=lambda successor: self._this.supervisor.replaced_by(successor.process.pid),
-                given_up=self._stops.asked.is_set,
+                given_up=self._ends.asked.is_set,
             )
         except HandOverFailed as error:
             log.error("hand-over failed", error=str(error))
             self._status.claim()
-            await self._gateway.hand_over.take_back(to_stop=self._stops.asked.is_set())
+            await self._gateway.hand_over.take_back(to_stop=self._ends.asked.is_set())
             self._status.show(self._gateway.state)
             raise
         self._place.leave()
@@ -109,8 +110,8 @@ class Restarting:
     async def _give_way(self) -> None:
         """A stop does not wait for it, however long it takes. After it the status file is the successor's."""
         giving_way = self._this.tasks.spawn(self._gateway.hand_over.give_way(), name="give way")
-        await self._this.tasks.until(giving_way, self._stops.asked)
-        if self._stops.asked.is_set():
+        await self._this.tasks.until(giving_way, self._ends.asked)
+        if self._ends.asked.is_set():
             giving_way.cancel()
             await asyncio.wait({giving_way})
             raise StoppedInstead

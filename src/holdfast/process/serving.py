@@ -23,8 +23,7 @@ from holdfast.process.predecessor import Predecessor
 from holdfast.process.restarting import Restarting
 from holdfast.process.server import Server
 from holdfast.process.status import StatusReport
-from holdfast.process.stop_requests import StopRequests, others
-from holdfast.process.supervisor import Kind
+from holdfast.process.stop_requests import Ends, StopRequests, others
 from holdfast.process.this_process import ThisProcess
 from holdfast.process.watchdog import Watchdog
 
@@ -42,16 +41,17 @@ class ServingProcess:
         server: Server,
         deadline: Deadline,
         stops: StopRequests,
+        ends: Ends,
         status: StatusReport,
         restarting: Restarting,
         predecessor: Predecessor | None,
     ) -> None:
         self._this, self._place, self._gateway, self._server, self._deadline = this, place, gateway, server, deadline
-        self._stops, self._status, self._restarting, self._predecessor = stops, status, restarting, predecessor
+        self._stops, self._ends, self._status, self._restarting, self._predecessor = stops, ends, status, restarting, predecessor
 
-    async def run(self, *, on_serving: Callable[[], None], on_hup: Callable[[], None]) -> Foreground | int:
+    async def run(self, *, on_serving: Callable[[], None]) -> Foreground | int:
         """Returns at the end of this process: its exit code; or, if a successor serves and a terminal still waits for this process, the
-        foreground process that it becomes. `on_hup`: a service manager asks for a restart.
+        foreground process that it becomes.
         """
         watchdog = Watchdog(
             asyncio.get_running_loop(),
@@ -60,10 +60,10 @@ class ServingProcess:
             beats=self._this.home / OWNERS / self._this.name,
             log=self._this.home / LOG,
             last_words=self._last_words,
-            code=lambda: self._stops.ending.code,
+            code=lambda: self._ends.ending.code,
         )
         watchdog.start()
-        self._stops.listen(on_change=self._on_stop, on_hup=on_hup if self._this.supervisor.kind is not Kind.PLAIN else None)
+        self._stops.listen()
         try:
             if self._predecessor is not None:
                 await self._until_called(self._predecessor)
@@ -83,11 +83,11 @@ class ServingProcess:
         """Returns when this process is to take over. Whether it may is decided by the lock (`handover`)."""
         alive, before = self._this.locks.alive, predecessor.inherited.owner
         ready = predecessor.ready(Successor(process=self._this.id, version=__version__), alive)
-        await self._this.tasks.until(self._this.tasks.spawn(ready, name="go"), self._stops.asked)
+        await self._this.tasks.until(self._this.tasks.spawn(ready, name="go"), self._ends.asked)
         owner = next((owner for owner in await self._gateway.store.owners() if owner.name == before), None)
         # An old process that was stopped and then died has handed over to nobody.
         stopped = owner is not None and (owner.draining is not None or owner.told is not None)
-        if self._stops.asked.is_set() or (stopped and not alive(before)):
+        if self._ends.asked.is_set() or (stopped and not alive(before)):
             raise Unavailable("Holdfast was asked to stop, so this new process does not begin to serve.")
 
     async def _begin(self) -> "asyncio.Task[None]":
@@ -112,17 +112,11 @@ class ServingProcess:
 
     # how it ends
 
-    def _on_stop(self, ending: Ending) -> None:
-        if ending.shutdown is not None and ending.shutdown.now:
-            self._gateway.lifecycle.hurry()
-        if self._stops.over.is_set():  # What is shown of the end may have changed.
-            self._status.show(self._gateway.state)
-
     async def _until_end(self, serving: "asyncio.Task[None]") -> None:
         broken = self._this.tasks.spawn(self._gateway.broken.wait(), name="broken")
-        over = self._this.tasks.spawn(self._stops.over.wait(), name="end")
+        over = self._this.tasks.spawn(self._ends.over.wait(), name="end")
         await asyncio.wait({serving, over, broken}, return_when=asyncio.FIRST_COMPLETED)
-        if not self._stops.over.is_set():
+        if not self._ends.over.is_set():
             self._stops.end(End.BROKEN, "a part of it failed")
 
     async def _retire(self) -> None:
@@ -130,7 +124,7 @@ class ServingProcess:
         await self._server.retire()
         idle = self._this.tasks.spawn(self._gateway.hand_over.retire(), name="retire")
         await asyncio.sleep(0)  # It has begun to retire, even if it is to stop at once.
-        asked, clock = self._stops.asked, self._this.clock
+        asked, clock = self._ends.asked, self._this.clock
         await self._this.tasks.until(idle, asked)
         idle.cancel()
         deadline = clock.monotonic() + CONNECTIONS_S
@@ -139,15 +133,15 @@ class ServingProcess:
         self._stops.look_once_more()
 
     async def _close(self, serving: "asyncio.Task[None]") -> None:
-        stops, succeeded = self._stops, self._stops.ending.succeeded
+        stops, ends, succeeded = self._stops, self._ends, self._ends.ending.succeeded
         self._deadline.set(self._this.stop_timeout_s)
         if not succeeded:
             self._this.supervisor.stopping(self._this.stop_timeout_s)
-            if not stops.asked.is_set():
-                await stops.pass_on(Shutdown(why=stops.ending.why or "", planned=False))
+            if not ends.asked.is_set():
+                await stops.pass_on(Shutdown(why=ends.ending.why or "", planned=False))
         await stops.passed_on()
-        end = stops.ending.end
-        await self._gateway.stop(reason=RESTARTED if end is End.RESTART else STOPPED, by=_by(stops.ending), for_good=stops.ending.for_good)
+        end = ends.ending.end
+        await self._gateway.stop(reason=RESTARTED if end is End.RESTART else STOPPED, by=_by(ends.ending), for_good=ends.ending.for_good)
         self._deadline.at_step("http")
         self._server.stop()
         await asyncio.wait({serving}, timeout=HTTP_S)
@@ -155,26 +149,26 @@ class ServingProcess:
             self._deadline.at_step("other processes")
             while others(self._this.home, self._this.id):  # noqa: ASYNC110 - a lock of another process has no event.
                 await asyncio.sleep(LOOK_S)
-        if end is End.RESTART and stops.ending.end is End.STOP:  # The operator changed their mind while it ended.
+        if end is End.RESTART and ends.ending.end is End.STOP:  # The operator changed their mind while it ended.
             await self._gateway.announcements.stopped_instead()
             await asyncio.to_thread(end_all, self._this.home)
         stop_marker.clear(self._this.home, self._this.id)
 
     def _what_is_left(self) -> Foreground | int:
-        stops, reader = self._stops, self._place.exit_pipe.reader
-        self._place.exit_pipe.tell(stops.ending.code)
-        if stops.ending.succeeded and reader is not None:
+        ends, reader = self._ends, self._place.exit_pipe.reader
+        self._place.exit_pipe.tell(ends.ending.code)
+        if ends.ending.succeeded and reader is not None:
             name = f"foreground-{self._this.name}"
-            return Foreground(self._this.home, self._this.id, name, reader, stops.signals, stops.ending.shutdown)
-        return stops.ending.code
+            return Foreground(self._this.home, self._this.id, name, reader, self._stops.signals, ends.ending.shutdown)
+        return ends.ending.code
 
     def _last_words(self) -> None:
         """At the deadline: commands of tools must not outlive this process, and an operator's stop stays one (C18)."""
         self._stops.take_in_pending()
         if self._stops.signals.forced:
-            self._stops.signals.end_by_force(self._stops.ending.code)
+            self._stops.signals.end_by_force(self._ends.ending.code)
         tool_processes.kill(self._this.home, lambda owner: owner == self._this.name)
-        if self._stops.ending.for_good:
+        if self._ends.ending.for_good:
             end_all(self._this.home)
         self._status.show(GatewayState.STOPPED)
 

@@ -18,7 +18,7 @@ from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.shipping import Figures
 from holdfast.locks import living
 from holdfast.ports.upkeep import Counts
-from holdfast.process.stop_requests import StopRequests
+from holdfast.process.stop_requests import Ends
 from holdfast.process.this_process import ThisProcess
 from holdfast.sandbox import Sandbox
 
@@ -41,14 +41,14 @@ class StatusReport:
         url: str,
         public_url: str | None,
         gateway: Gateway | None = None,
-        stops: StopRequests | None = None,
+        ends: Ends | None = None,
         sandbox: Callable[[], Sandbox | None] = lambda: None,
         servers: Callable[[], Sequence[msgspec.Struct]] = lambda: (),
         file_is_ours: bool = True,
         comes_back: bool | None = None,
     ) -> None:
         """`comes_back`: what the file on disk says of that; None: it says nothing yet."""
-        self._this, self.url, self._public_url, self._gateway, self._stops = this, url, public_url, gateway, stops
+        self._this, self.url, self._public_url, self._gateway, self._ends = this, url, public_url, gateway, ends
         self._file_is_ours, self._sandbox, self._servers = file_is_ours, sandbox, servers
         self._state, self._since = GatewayState.STARTING, this.started_at
         self._counts, self._journal = Counts(0, 0, 0, 0, 0, 0), Figures()
@@ -61,7 +61,7 @@ class StatusReport:
     def with_gateway(
         self,
         gateway: Gateway,
-        stops: StopRequests,
+        ends: Ends,
         sandbox: Callable[[], Sandbox | None],
         servers: Callable[[], Sequence[msgspec.Struct]],
     ) -> "StatusReport":
@@ -73,7 +73,7 @@ class StatusReport:
             url=self.url,
             public_url=self._public_url,
             gateway=gateway,
-            stops=stops,
+            ends=ends,
             sandbox=sandbox,
             servers=servers,
             file_is_ours=self._file_is_ours,
@@ -142,7 +142,7 @@ class StatusReport:
 
     @property
     def _ending(self) -> Ending:
-        return self._stops.ending if self._stops else Ending()
+        return self._ends.ending if self._ends else Ending()
 
     async def _others(self, gateway: Gateway) -> list[Retiring]:
         """The processes that still run turns of a home that this one serves. One that is about to take over is not retiring."""

@@ -86,91 +86,110 @@ class Signals:
             os._exit(code)
 
 
-class StopRequests:
-    """`ending`: what is known so far about why this process ends; it changes here alone. `asked` is set by the first request to stop,
-    `over` by the first reason to end, whichever it is.
+class Ends:
+    """The end of this process, for all who look at it; `StopRequests` alone changes it. `ending`: what is known so far about why. `asked`
+    is set by the first request to stop, `over` by the first reason to end, whichever it is.
     """
 
-    def __init__(self, this: ThisProcess, deadline: Deadline, store: Owners, owner: int) -> None:
-        self._this, self._deadline, self._store, self._owner = this, deadline, store, owner
-        self._on_change: Callable[[Ending], None] = lambda ending: None
-        self._passing: asyncio.Task[None] | None = None
-        self.signals = Signals(this.home, this.id, this.clock.now)
+    def __init__(self) -> None:
         self.ending = Ending()
         self.asked, self.over = asyncio.Event(), asyncio.Event()
+
+
+class StopRequests:
+    def __init__(
+        self,
+        this: ThisProcess,
+        deadline: Deadline,
+        store: Owners,
+        owner: int,
+        ends: Ends,
+        *,
+        hurry: Callable[[], None],
+        show: Callable[[], None],
+        on_hup: Callable[[], None] | None,
+    ) -> None:
+        """`hurry`: running turns get no more time. `show`: what is shown of an end that has begun may have changed. `on_hup`: what SIGHUP
+        means where a supervisor sends it.
+        """
+        self._this, self._deadline, self._store, self._owner, self._ends = this, deadline, store, owner, ends
+        self._hurry, self._show, self._on_hup = hurry, show, on_hup
+        self._passing: asyncio.Task[None] | None = None
+        self.signals = Signals(this.home, this.id, this.clock.now)
 
     # what is asked
 
     def stop(self, shutdown: Shutdown, *, passed_on: bool = False) -> None:
         """`passed_on`: by another process, which has told all the others."""
-        ending = self.ending.asked(shutdown)
+        ending = self._ends.ending.asked(shutdown)
         whole = ending.shutdown
-        if whole is None or whole == self.ending.shutdown:
+        if whole is None or whole == self._ends.ending.shutdown:
             return
         log.info("asked to stop", why=whole.why, planned=whole.planned, now=whole.now, passed_on=passed_on)
-        self.ending = ending
+        self._ends.ending = ending
         self._deadline.set(self._this.stop_timeout_s)
         if not passed_on:
             self._passing = self._this.tasks.spawn(self.pass_on(whole), name="pass on")
-        self.asked.set()
-        self._on_change(ending)
-        self.over.set()
+        self._ends.asked.set()
+        if whole.now:
+            self._hurry()
+        if self._ends.over.is_set():
+            self._show()
+        self._ends.over.set()
 
     def end(self, other: End, because: str) -> None:
         """For another reason than a stop. The first one counts."""
-        if self.ending.other is None:
-            self.ending = msgspec.structs.replace(self.ending, other=other, because=because)
-        self.over.set()
+        if self._ends.ending.other is None:
+            self._ends.ending = msgspec.structs.replace(self._ends.ending, other=other, because=because)
+        self._ends.over.set()
 
     def handed_over(self, *, awaited: bool) -> None:
-        self.ending = msgspec.structs.replace(self.ending, succeeded=True, awaited=awaited)
-        self.over.set()
+        self._ends.ending = msgspec.structs.replace(self._ends.ending, succeeded=True, awaited=awaited)
+        self._ends.over.set()
 
     def take_in_pending(self) -> None:
         """Signals that an event loop that hangs has not seen count as well."""
         for named in list(self.signals.pending):
-            self.ending = self.ending.asked(self.signals.understood(named))
+            self._ends.ending = self._ends.ending.asked(self.signals.understood(named))
 
     # how it is heard
 
-    def listen(self, *, on_change: Callable[[Ending], None], on_hup: Callable[[], None] | None) -> None:
-        """`on_change` is called whenever a request changes the stop. `on_hup`: what SIGHUP means where a supervisor sends it."""
-        self._on_change = on_change
-        self._catch_signals(on_hup)
+    def listen(self) -> None:
+        self._catch_signals()
         watching = stop_marker.watch(
             self._this.home,
             self._this.id,
             now=self._this.clock.now,
-            obeys=lambda: self.ending.shutdown is None or not self.ending.shutdown.planned,
+            obeys=lambda: self._ends.ending.shutdown is None or not self._ends.ending.shutdown.planned,
             stop=self._stop_by_marker,
         )
         self._this.tasks.spawn(watching, name="stop marker")
         self._this.tasks.spawn(self._follow_row(), name="stop passed on")
 
-    def _catch_signals(self, on_hup: Callable[[], None] | None) -> None:
-        loop = asyncio.get_running_loop()
+    def _catch_signals(self) -> None:
+        loop, on_hup = asyncio.get_running_loop(), self._on_hup
 
         def on_signal(number: int, frame: object) -> None:
             """Not the loop's own handler: a loop that hangs would never run it, and the deadline counts from the signal on (C23)."""
             self.signals.catch(number)
             if number != signal.SIGHUP or on_hup is None:
-                self.ending = msgspec.structs.replace(self.ending, signalled=True)
+                self._ends.ending = msgspec.structs.replace(self._ends.ending, signalled=True)
                 self._deadline.set(self._this.stop_timeout_s)
             if self.signals.forced:
                 self._deadline.force()
             with contextlib.suppress(RuntimeError):  # The loop is closed: what runs after it in this process acts on it.
-                loop.call_soon_threadsafe(self._act, on_hup)
+                loop.call_soon_threadsafe(self._act)
 
         for number in SIGNALS:
             # Started by `nohup`, it stays when its terminal is closed.
             if number != signal.SIGHUP or on_hup is not None or signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, on_signal)
 
-    def _act(self, on_hup: Callable[[], None] | None) -> None:
+    def _act(self) -> None:
         while self.signals.pending:
             named = self.signals.pending.pop(0)
-            if named is Signal.HUP and on_hup is not None:
-                on_hup()
+            if named is Signal.HUP and self._on_hup is not None:
+                self._on_hup()
             else:
                 self.stop(self.signals.understood(named))
 
