@@ -25,12 +25,12 @@ def test_every_interruption_is_counted_as_the_row_says() -> None:
     """A17, A25: over every end, progress, count and trial."""
     for end, progressed, restarts, on_trial in itertools.product(End, (False, True), COUNTS, (False, True)):
         for deaths in (0, 4):
-            what = Interruption(reason="r", end=end, progressed=progressed, lived_ms=70, written=3, died=9)
+            what = Interruption(reason="r", end=end, progressed=progressed, lived_ms=70, written=3, died=9, stream_id="t.4")
             made = blame.recorded(what, Standing(restarts, on_trial, deaths))
             assert made.restarts == expected(end, progressed, restarts, on_trial), (end, progressed, restarts, on_trial)
             assert made.deaths == deaths + (end is End.DEATH)
             assert made.lived_ms == (0 if end is End.HARMLESS else 70)
-            assert (made.reason, made.written, made.died) == ("r", 3, 9)
+            assert (made.reason, made.written, made.died, made.stream_id) == ("r", 3, 9, "t.4")
 
 
 def test_nobody_is_stuck_for_having_run_beside_another() -> None:

@@ -105,6 +105,10 @@ def test_what_an_agent_of_another_program_thought_is_kept_as_far_as_it_was_read(
     assert thoughts_of(log) == thoughts_of(log.records()) == [(0, "one two", True), (0, "and three", True)]
 
 
+def test_thoughts_between_the_words_of_a_step_are_shown_while_it_is_under_way() -> None:
+    assert thoughts_of(begun().in_turn(text("Well, ", 0), e.Reasoning(text="hm"))) == [(0, "hm", False)]
+
+
 def test_a_response_that_came_without_thoughts_shows_none() -> None:
     assert thoughts_of(begun().in_turn(e.ModelResponded(step=0, text="Hi."))) == []
 

@@ -5,6 +5,7 @@ import pytest
 
 from holdfast.core import elicitation, processes
 from holdfast.core import events as e
+from holdfast.core.effects import ToolOutcome
 from holdfast.core.elicitation import Elicited, Request
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
@@ -148,13 +149,20 @@ def test_an_edited_message_is_known_as_edited_where_the_start_of_its_turn_is_dam
     assert newest(fold(begun().without(1)), "m1") == ("hi", None, 3)
 
 
-def asking(*, live: bool = False) -> Log:
-    """A call that has started asks a person."""
-    elicited = Elicited(requests=(Request(key="a", message="Sure?"),), live=live)
-    asked = e.QuestionAsked(
+def elicits(number: int = 0, *, live: bool = False) -> e.QuestionAsked:
+    """`number`: of the request that is due."""
+    elicited = Elicited(requests=(Request(key="a", message="Sure?"), Request(key="b", message="Really?")), number=number, live=live)
+    return e.QuestionAsked(
         question_id="q1", call_id="c1", content="Sure?", expires_at=9, form="elicitation", elicited=elicited, ends_attempt=False
     )
-    return begun().in_turn(CALL, asked)
+
+
+def asking(*, live: bool = False) -> Log:
+    """A call that has started asks a person."""
+    return begun().in_turn(CALL, elicits(live=live))
+
+
+YES = e.QuestionAnswered(question_id="q1", call_id="c1", content="yes", verdict=elicitation.GIVEN)
 
 
 @pytest.mark.parametrize("live", [False, True])
@@ -162,9 +170,22 @@ def test_a_call_that_asks_in_its_middle_rests_unless_it_runs_meanwhile(live: boo
     found = fold(asking(live=live))
     assert [question.live for question in found.questions] == [live]
     assert [call.rests for call in found.calls] == [not live]
-    given = e.QuestionAnswered(question_id="q1", call_id="c1", content="yes", verdict=elicitation.GIVEN)
-    [call] = fold(asking(live=live).in_turn(given)).calls
+    [call] = fold(asking(live=live).in_turn(YES)).calls
     assert call.resting is not None and (call.outcome, call.resting.answers) == (None, {0: "yes"})
+
+
+def test_a_call_that_asks_again_keeps_what_it_was_answered_and_rests_until_it_is_finished() -> None:
+    log = asking().in_turn(YES, elicits(number=1), YES)
+    [call] = fold(log).calls
+    assert call.rests and call.resting is not None and call.resting.answers == {0: "yes", 1: "yes"}
+    [call] = fold(log.in_turn(e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, content="done"))).calls
+    assert not call.rests
+
+
+@pytest.mark.parametrize("called", [(), (CALL,)], ids=["whose start is lost", "that asked nothing"])
+def test_an_answer_to_a_call_changes_nothing_of_it(called: tuple[e.Event, ...]) -> None:
+    """The record of the question may be damaged, and that of the call."""
+    assert [call.resting for call in fold(begun().in_turn(*called, YES)).calls] == [None] * len(called)
 
 
 def test_a_question_that_was_closed_is_open_no_more() -> None:

@@ -5,10 +5,11 @@ import pytest
 
 from holdfast.core import events as e
 from holdfast.core import notices
+from holdfast.core.effects import ToolOutcome
 from holdfast.core.messages import Link, model_name
 from holdfast.core.transcript import Transcript
 from holdfast.core.usage import NOTHING, Spent
-from tests.core.logs import Log, begun, fold
+from tests.core.logs import CALL, Log, begun, fold
 
 RESPONSE = e.ModelResponded(step=0, text="One.", usage=e.Usage(input=5, output=2), cost=7, provider="claude", model="large")
 SUMMARY = e.ContextCompacted(through=1, summary="It was so.", usage=e.Usage(input=9, output=1), cost=3, provider="claude", model="small")
@@ -22,6 +23,13 @@ def test_what_models_used_is_summed_up_by_turn_and_by_conversation() -> None:
     assert second.spent == Spent(requests=1, input=5, output=2, cost=7)
     assert fold(log).spent == Spent(requests=4, input=24, output=7, cost=17, unpriced=1)
     assert (fold(Log()).spent, fold(begun()).spent) == (NOTHING, NOTHING)
+
+
+def test_what_a_call_asked_a_model_for_is_part_of_what_its_turn_used() -> None:
+    used = e.Used(usage=e.Usage(input=4, output=1), cost=2)
+    finished = e.ToolFinished(call_id="c1", outcome=ToolOutcome.DONE, content="heard", used=used)
+    (turn,) = fold(begun().in_turn(CALL, finished, RESPONSE)).turns
+    assert turn.spent == Spent(requests=2, input=9, output=3, cost=9)
 
 
 @pytest.mark.parametrize(

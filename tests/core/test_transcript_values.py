@@ -46,6 +46,7 @@ def test_what_waits_says_who_said_it_when_and_where_it_stands() -> None:
         "seq": 2,
     }  # fmt: skip
     assert (said.status, ended.status) == ("complete", "complete")
+    assert fold(Log().said("m1", "hi")).queued["m1"].sender_name is None
 
 
 def test_an_answer_is_as_old_as_its_first_words_until_it_is_whole() -> None:

@@ -15,7 +15,7 @@ from holdfast.core.turns import OPEN, TurnState
 from tests.core.plans.values import STATES, events, kinds, session, unattended, waiting
 
 WORDS = Aside(message_id="m9", content="/resume", sender="ann", dedup_key="k9", anchor="a9")
-ASKED = Request(e.MessageAccepted(message_id="m1", content="do it", sender="ann", anchor="a1"), "crash")
+ASKED = Request(e.MessageAccepted(message_id="m1", content="do it", sender="ann", anchor="a1", sender_name="Ann"), "crash")
 
 
 def other(state: TurnState) -> Underway:
@@ -50,7 +50,8 @@ def test_a_resume_continues_what_was_interrupted_and_puts_again_what_was_set_asi
     put = events(plan, e.MessageAccepted)
     assert len(put) == again
     for message in put:
-        assert (message.message_id, message.text, message.sender, message.anchor) == ("t1.again.20", "do it", "ann", "a1")
+        assert (message.message_id, message.text, message.anchor) == ("t1.again.20", "do it", "a1")
+        assert (message.sender, message.sender_name) == ("ann", "Ann")
         assert events(plan, e.SessionChanged) == [e.SessionChanged(resume_pending=True, resume_reason="crash")]
     left = [write for write in plan.writes if write.session_id == "s0"]
     assert bool(left) == (not current)
