@@ -294,11 +294,11 @@ def safe_mode_comes_and_goes(found: Evidence) -> None:
         before = [earlier for earlier in world.spans[:number] if earlier.ready]
         died = 0
         for earlier in reversed(before):
-            if earlier.orderly or _completed(found, earlier) or earlier.lasted_s > HEALTHY_S:
+            if earlier.orderly or earlier.gave_way or _completed(found, earlier) or earlier.lasted_s > HEALTHY_S:
                 break
             died += not _explained(found, earlier, span)
         # One may have died with its start on record and nothing else, or with its end.
-        unsure = any(not earlier.ready or earlier.stopping != earlier.orderly for earlier in world.spans[:number])
+        unsure = any(not earlier.ready or _may_have_ended(earlier) for earlier in world.spans[:number])
         assert span.safe == (died >= STARTS_THAT_DIED) or unsure, f"B14: safe mode is {span.safe} after {died} starts that died"
         if span.left_safe_mode is not None:
             _, at = span.left_safe_mode
@@ -312,11 +312,20 @@ def _explained(found: Evidence, died: Span, span: Span) -> bool:
     return any(item.id <= span.ready_id for item in suspended)
 
 
+def _may_have_ended(span: Span) -> bool:
+    """It died while it ended, or while it handed over: its end may be on record, or not."""
+    return span.stopping != span.orderly or span.giving_way != span.gave_way
+
+
 def _completed(found: Evidence, span: Span) -> bool:
-    return any(
-        event.outcome is Outcome.COMPLETED and span.after_id < item.id and (span.until_id is None or item.id <= span.until_id)
-        for item, event in found.log.of(e.TurnEnded)
-    )
+    """Whether it ran a turn to its end itself: those of a process that hands over end while its successor serves."""
+    return any(_owner(found, item) == span.owner for item, event in found.log.of(e.TurnEnded) if event.outcome is Outcome.COMPLETED)
+
+
+def _owner(found: Evidence, item: e.Logged) -> int | None:
+    """Who held the lease under which an event was written."""
+    leases = [event for _, event in _log_of(found, item) if isinstance(event, e.TurnStarted | e.TurnTaken)]
+    return next((lease.owner for lease in reversed(leases) if lease.epoch == item.epoch), None)
 
 
 def a_pause_holds_back_starts_and_resumes(found: Evidence) -> None:

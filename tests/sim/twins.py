@@ -207,11 +207,15 @@ class HandOverLife(TwinLife):
             return self.kill(new.name)
         await self.until(lambda: new.ready or not self._lives(new))
         if self._lives(new):
+            span.giving_way = True
             await gateway.hand_over.give_way()
-            new.told = True
+            new.told = span.gave_way = True
         await self.until(lambda: new.serving is not None or not self._lives(new))
         if not self._lives(new):
-            return await gateway.hand_over.take_back()
+            span.gave_way = False
+            await gateway.hand_over.take_back()
+            span.giving_way = False
+            return
         await gateway.hand_over.retire()
         await self._end(gateway, span)
         self.world.alive.discard(old.name)

@@ -100,14 +100,16 @@ class Weather(NamedTuple):
 
 
 class Span:
-    """A process's part of the log: its owner, the newest event before it began and when it was over, and whether it ended in order. And how
-    it stood with safe mode: whether it began in it, the newest event and the time when it left it, whether an operator had asked for it.
+    """A process's part of the log: its owner, the newest event before it began and when it was over, and whether it ended in order, or gave
+    way to a successor. And how it stood with safe mode: whether it began in it, the newest event and the time when it left it, whether an
+    operator had asked for it.
     """
 
     def __init__(self, life: int, name: str, owner: int, after_id: int, began: float, boot_id: str = "boot") -> None:
         self.life, self.name, self.owner, self.after_id, self.began, self.boot_id = life, name, owner, after_id, began, boot_id
         self.until_id: int | None = None
         self.stopping = self.orderly = False
+        self.giving_way = self.gave_way = False
         self.lasted_s = 0.0
         self.ready, self.ready_id = False, 0
         self.safe = False
