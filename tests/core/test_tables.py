@@ -202,6 +202,15 @@ def test_waits_between_tries_grow_and_are_bounded() -> None:
     assert waits == sorted(waits) and waits[0] == 1000 and waits[-1] == 300_000
 
 
+@pytest.mark.parametrize("state", DeliveryState)
+@pytest.mark.parametrize("left_ms", [-2 * 24 * 3600 * 1000, -1, 0, 1, 30_000, 60_000, 60_001, 600_000, 600_001, 2 * 24 * 3600 * 1000])
+def test_a_stored_time_to_try_again_is_kept_for_as_long_as_a_clock_can_be_trusted(state: DeliveryState, left_ms: int) -> None:
+    """P4: what may have arrived is asked about before the five minutes are over in which a platform is asked."""
+    wait_ms = delivery.stored_wait_ms(state, left_ms)
+    assert wait_ms == max(0, min(left_ms, 60_000 if state is D.UNKNOWN else 600_000))
+    assert state is not D.UNKNOWN or wait_ms < delivery.ASK_MS
+
+
 # --- the life of a process
 
 

@@ -287,6 +287,17 @@ def test_a_lookup_that_works_again_in_time_settles_the_doubt_without_a_label(hom
     assert home.told() == ["hi", "hello"]
 
 
+def test_a_doubt_is_settled_by_the_platform_though_the_clock_was_set_back_while_nobody_looked(home: Home) -> None:
+    """P4: the stored time to ask again lies days ahead by then."""
+    home.server.hides = Unavailable("Not now.")
+    life = in_doubt(home)
+    life.die()
+    home.server.hides = None
+    life = home.start(jump_ms=-2 * 24 * 3600 * 1000)
+    life.rest()
+    assert home.told() == ["hi", "hello"]
+
+
 def test_a_doubt_about_a_chat_that_is_gone_is_given_up_and_shown(home: Home) -> None:
     """P4: the bot was removed while nobody was there to see whether the text had arrived."""
     home.server.hides = Unavailable("Not now.")

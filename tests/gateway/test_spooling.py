@@ -92,6 +92,20 @@ def test_a_stop_does_not_wait_for_a_record_that_waits_for_the_store(home: Home, 
     assert home.done == [] and life.turn().outcome == "completed" and home.heard[-1].attempt == 2
 
 
+def test_an_agent_that_has_returned_is_not_blamed_for_a_store_that_does_not_record_it(home: Home) -> None:
+    """C18, C23: what holds up the end is named as what it is, and the next process continues."""
+    life = home.start()
+    life.under_way("say:one |sleep:2|say:two / say:again")
+    life.lock_database(1000)
+    life.pass_s(5)
+    assert life.turn().outcome is None
+    life.stop()
+    assert home.logged("agent does not let go of its turn") == [] and home.logged("the end of a turn waits for the store")
+    life = home.start()
+    life.rest()
+    assert life.turn().outcome == "completed"
+
+
 def test_a_result_that_was_spooled_outlives_the_process_and_the_call_is_not_made_again(home: Home) -> None:
     """P5: recovery ships what its predecessor spooled before it decides anything."""
     life = home.start()

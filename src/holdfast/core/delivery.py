@@ -19,6 +19,10 @@ DROPPED = "An operator dropped it."
 LATE_MS = 24 * 3600 * 1000
 # For so long after a send, and while the platform works, it is asked whether the message arrived. What comes next in the chat waits.
 ASK_MS = 5 * 60 * 1000
+# Until it is asked again.
+LEAST_ASK_MS, MOST_ASK_MS = 2000, 60_000
+# A time to try again that an earlier process stored is kept for at most so long: the clock may have been set back.
+MOST_WAIT_MS = 10 * 60 * 1000
 
 
 # What a platform has to answer within, and the slowest connection that still gets a file through.
@@ -150,7 +154,14 @@ def ask_delay_ms(tried_ms_ago: int) -> int:
     """Until the platform is asked again: twice as late each time, from two seconds to one minute. The time of the send is stored, so the
     next process does not begin at two seconds.
     """
-    return min(60_000, max(2000, tried_ms_ago))
+    return min(MOST_ASK_MS, max(LEAST_ASK_MS, tried_ms_ago))
+
+
+def stored_wait_ms(state: DeliveryState, left_ms: int) -> int:
+    """How long a message waits for a time to try again that an earlier process stored, and that is so far ahead by the wall clock. What may
+    have arrived is asked about in time (`ASK_MS`), wherever the clock has been set.
+    """
+    return min(MOST_ASK_MS if state is D.UNKNOWN else MOST_WAIT_MS, max(0, left_ms))
 
 
 def upload_s(size: int) -> float:

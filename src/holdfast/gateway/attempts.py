@@ -101,6 +101,7 @@ class Attempt:
         # It was interrupted before, whichever process resumed it, and however often it asked since.
         self._recovers = turn.reason is not None
         self.outcome: Outcome | None = None
+        self._returned = False  # Its agent has; what follows is written.
         self._over = False  # Its end is on record.
         self._request = request_for(session, transcript, resumed)
         self._answered_before = transcript.answer_text
@@ -190,10 +191,14 @@ class Attempt:
             await self._cancel(agent)
 
     async def _cancel(self, agent: "asyncio.Task[None]") -> None:
-        """Cancels the agent and with it its tools; one that does not end is left behind, with a word in the log."""
+        """Cancels the agent and with it its tools; one that does not end is left behind, with a word in the log. An agent that has returned
+        is not to blame for a store that takes long to record that.
+        """
         agent.cancel(self.news.halted.words if self.news.halted else None)
         _, hung = await asyncio.wait({agent}, timeout=CANCEL_S)
-        if hung:
+        if hung and self._returned:
+            log.warning("the end of a turn waits for the store", turn=self.turn_id, session=self.session.session_id)
+        elif hung:
             log.error("agent does not let go of its turn", turn=self.turn_id, session=self.session.session_id)
 
     async def _run_agent(self) -> None:
@@ -208,6 +213,7 @@ class Attempt:
                 log.warning("agent failed", turn=self.turn_id, error=str(error), exc_info=None if expected else error)
             outcome = Outcome.FAILED
             said = storable(str(error) if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}")
+        self._returned = True
         if self.news.halted is not None:
             return
         try:

@@ -6,8 +6,6 @@ from holdfast.core import delivery
 from holdfast.ports.outbox import Delivery
 from holdfast.ports.process import Clock
 
-# A time to try again that an earlier process stored is kept for at most so long: the clock may have been set back.
-MOST_WAIT_S = 600.0
 # What is still to be sent is looked at within seconds of its time. What was not has been deleted, dropped, or cannot be sent for now.
 FORGET_S, LOOK_S = 3600.0, 60.0
 
@@ -49,7 +47,7 @@ class Pauses:
         if not owed.retry_at:
             return False
         if name not in self._not_before:
-            self._not_before[name] = now + min(MOST_WAIT_S, max(0.0, (owed.retry_at - self._clock.now()) / 1000))
+            self._not_before[name] = now + delivery.stored_wait_ms(owed.state, owed.retry_at - self._clock.now()) / 1000
         if self._not_before[name] > now:
             return True
         del self._not_before[name]
