@@ -8,7 +8,7 @@ from typing import NamedTuple
 from holdfast.core import events as e
 from holdfast.core import keys
 from holdfast.core.chat_errors import PlaceGone
-from holdfast.core.delivery import MAX_TRIES, REPEAT_LABEL, DeliveryState
+from holdfast.core.delivery import ASK_MS, MAX_TRIES, REPEAT_LABEL, DeliveryState
 from holdfast.core.delivery import key as key_of_delivery
 from holdfast.core.plans import deliver
 from holdfast.core.turns import Outcome
@@ -62,6 +62,7 @@ def p4_a_finished_answer_is_delivered(found: Evidence) -> None:
     opened = {key_of_delivery(event.delivery_id): event for _, event in found.log.of(e.DeliveryOpened)}
     into = {target: piece for piece in owed.values() if (target := piece.target) is not None}
     closed = {request.place.chat for request in server.requests if isinstance(request.refused, PlaceGone)}
+    too_late = _planned_too_late_to_ask(found)
     for sent in server.sent:
         assert sent.key in owed or sent.key in opened, f"P6: nobody asked for {sent}"
     for name, piece in owed.items():
@@ -76,12 +77,26 @@ def p4_a_finished_answer_is_delivered(found: Evidence) -> None:
         plain = [copy for copy in copies if not copy.startswith(REPEAT_LABEL)]
         assert len(plain) <= 1, f"P4: {piece} arrived {len(plain)} times without a label: {states}"
         unknown = states.count(DeliveryState.UNKNOWN)
-        if server.reconciles or not (unknown or piece.repeat):
+        asked = server.reconciles and piece.delivery_id not in too_late
+        if asked or not (unknown or piece.repeat):
             assert len(copies) == 1 and plain, f"P4: {piece} arrived as {copies}: {states}"
         assert len(copies) <= 1 + unknown, f"P4: {piece} arrived {len(copies)} times: {states}"
     _check_order_of_chats(found, owed)
     _check_nothing_is_left(found, opened, into, closed)
     _check_chats_are_told(found)
+
+
+def _planned_too_late_to_ask(found: Evidence) -> set[str]:
+    """Answers of turns that were held for longer than a platform is asked whether the message arrived that showed their beginning."""
+    since = {
+        event.delivery_id: item.id for item, event in reversed(found.log.of(e.DeliveryChanged)) if event.state == DeliveryState.UNKNOWN
+    }
+    when = found.world.when
+    return {
+        planned.delivery_id
+        for item, planned in found.log.of(e.DeliveryPlanned)
+        if any(name in since and 1000 * (when(item.id) - when(since[name])) > ASK_MS for name in planned.lost)
+    }
 
 
 class Piece(NamedTuple):

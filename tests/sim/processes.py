@@ -4,7 +4,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 
 from holdfast.core import events as e
-from holdfast.core.plans.processes import CONSUMED
 from holdfast.ports.keepers import Name
 from tests.sim.evidence import Evidence
 
@@ -78,17 +77,17 @@ def what_is_consumed_is_known(found: Evidence) -> None:
 
 
 def what_is_dropped_is_known_or_told(found: Evidence) -> None:
-    """E2, E3: the end of a process is dropped only if it is consumed, deleted with its conversation, or told as a notice instead. Nothing
-    of a process is taken after it was consumed.
+    """E2, E3: the end of a process is dropped only if it is consumed, deleted with its conversation, or told as a notice instead, which may
+    also say that its sender has reached a limit. Nothing of a process is taken after it was consumed.
     """
-    notices = {event.message_id for _, event in found.log.of(e.MessageWritten) if event.role == "notice"}
+    notices = {event.message_id: event.text for _, event in found.log.of(e.MessageWritten) if event.role == "notice"}
     consumed = {event.process_id: item.id for item, event in reversed(found.log.of(e.ProcessConsumed))}
-    ends = {event.cause_id for _, event in found.log.of(e.CauseRecorded) if event.what == "process"}
+    ends = {event.cause_id: event.text for _, event in found.log.of(e.CauseRecorded) if event.what == "process"}
     for item, event in found.log:
         if isinstance(event, e.CauseDropped) and event.cause_id in ends:
-            known = event.reason == CONSUMED and of_process(event.cause_id) in consumed
-            gone = of_process(event.cause_id) in consumed or f"{event.cause_id}.told" in notices
-            assert known or gone, f"E3: {event} and nobody was told"
+            gone = of_process(event.cause_id) in consumed
+            told = any(ends[event.cause_id] in notices.get(f"{event.cause_id}.{how}", "") for how in ("told", "refused"))
+            assert gone or told, f"E3: {event} and nobody was told"
         taken = event.causes if isinstance(event, e.TurnStarted) else (event.cause_id,) if isinstance(event, e.CauseTaken) else ()
         for cause_id in taken:
             assert consumed.get(of_process(cause_id), item.id) >= item.id, f"E2: {event} after it was consumed"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from holdfast.core import blame, resume, turns
+from holdfast.core import blame, notices, resume, turns
 from holdfast.core import events as e
 from holdfast.core.effects import ToolOutcome
 from holdfast.core.resume import Decision, Facts
@@ -153,14 +153,24 @@ def _decision(before: Known, event: e.Event) -> tuple[str, Decision] | None:
             decision = {Outcome.CANCELLED: Decision.CANCEL, Outcome.FAILED: Decision.FAIL}.get(event.outcome, Decision.SET_ASIDE)
             return event.rule, Decision.SUSPEND if event.rule == "R2" else decision
         case e.TurnEnded():
-            empty_handed = before.state is TurnState.RUNNING and before.resumed is not None and event.outcome is Outcome.FAILED
+            unanswered = event.error == notices.expired()  # R5: nothing of it is unfinished work.
+            failed = event.outcome is Outcome.FAILED and not unanswered
+            empty_handed = before.state is TurnState.RUNNING and before.resumed is not None and failed
             assert (event.rule == "R4") == empty_handed, f"R4: {event} of an attempt resumed for {before.resumed}"
     return None
 
 
 def _possible(found: Evidence, session: SessionRecord, known: list[Known], place: int) -> Iterator[tuple[str, Decision]]:
+    """By any process that lived then: one that hands over still decides about its own turns."""
+    alive = set(found.alive(session.log[place].item.id))
+    for span in found.world.spans:
+        if span.owner in alive:
+            yield from _possible_for(found, session, known, place, span)
+
+
+def _possible_for(found: Evidence, session: SessionRecord, known: list[Known], place: int, span: Span) -> Iterator[tuple[str, Decision]]:
     item, event = session.log[place]
-    span, when = found.span(item.id), found.world.when(item.id)
+    when = found.world.when(item.id)
     first = place
     while first > 0 and _may_be_unknown(found, session, first - 1, span, when):
         first -= 1
