@@ -6,8 +6,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from holdfast.core import crash_loops
 from holdfast.core import events as e
 from holdfast.core.content import digest
+from holdfast.core.crash_loops import Start
 from holdfast.core.errors import BadPlace, BadState, Deleted, NotFound, Unavailable
 from holdfast.core.notices import MISSING_EVENT
 from holdfast.core.plans.repeats import Known
@@ -217,15 +219,8 @@ def last_reason(tx: Tx, head: Head) -> str:
 
 
 def unclean_starts(tx: Tx, owner: int) -> int:
-    """How many starts in a row before this owner's died without an end and without having been sound. A death that a suspended session
-    explains neither counts nor breaks the row.
-    """
-    count = 0
-    for ended, sound, explained in tx.query(q.STARTS_BEFORE, owner):
-        if ended or sound:
-            break
-        count += not explained
-    return count
+    """Before this owner's."""
+    return crash_loops.in_a_row(Start(*map(bool, row)) for row in tx.query(q.STARTS_BEFORE, owner))
 
 
 def deaths(tx: Tx, before: int, since: int) -> int:
