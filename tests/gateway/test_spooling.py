@@ -100,7 +100,7 @@ def test_an_agent_that_has_returned_is_not_blamed_for_a_store_that_does_not_reco
     life.pass_s(5)
     assert life.turn().outcome is None
     life.stop()
-    assert home.logged("agent does not let go of its turn") == [] and home.logged("the end of a turn waits for the store")
+    assert home.logged("agent does not let go of its turn") == [] and home.logged("a turn that ends waits for the store")
     life = home.start()
     life.rest()
     assert life.turn().outcome == "completed"

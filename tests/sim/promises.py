@@ -34,6 +34,7 @@ from tests.sim.spool import FOLDER
 from tests.sim.world import World
 
 EFFECTS = tuple(str(effect) for effect in Effect)
+LAST_WRITES = ("end of ", "result of ")
 FOR_OPERATORS = (
     *("safe mode", "session suspended", "a journal is late", "part of a journal is late"),
     "the platform refuses the credentials",
@@ -494,11 +495,11 @@ def answers_are_whole(found: Evidence) -> None:
 
 def no_error_was_logged(found: Evidence) -> None:
     """But those that say what an operator must know: that a session is suspended, or the gateway in safe mode; or that a process ended
-    before its store, which was away, took the end of a turn.
+    before its store, which was away, took the end of a turn, or a result.
     """
     errors = [entry for entry in found.world.logged_errors() if not entry["event"].startswith(FOR_OPERATORS)]
     if found.world.weather.away or found.world.weather.away_after:
-        errors = [entry for entry in errors if not all(name.startswith("end of ") for name in entry.get("tasks", ("",)))]
+        errors = [entry for entry in errors if not all(name.startswith(LAST_WRITES) for name in entry.get("tasks", ("",)))]
     assert not errors, f"the gateway reported {errors[0]}"
 
 

@@ -101,7 +101,6 @@ class Attempt:
         # It was interrupted before, whichever process resumed it, and however often it asked since.
         self._recovers = turn.reason is not None
         self.outcome: Outcome | None = None
-        self._returned = False  # Its agent has; what follows is written.
         self._over = False  # Its end is on record.
         self._request = request_for(session, transcript, resumed)
         self._answered_before = transcript.answer_text
@@ -191,13 +190,13 @@ class Attempt:
             await self._cancel(agent)
 
     async def _cancel(self, agent: "asyncio.Task[None]") -> None:
-        """Cancels the agent and with it its tools; one that does not end is left behind, with a word in the log. An agent that has returned
-        is not to blame for a store that takes long to record that.
+        """Cancels the agent and with it its tools; one that does not end is left behind, with a word in the log. No agent is to blame
+        for a store that takes long to record what it did.
         """
         agent.cancel(self.news.halted.words if self.news.halted else None)
         _, hung = await asyncio.wait({agent}, timeout=CANCEL_S)
-        if hung and self._returned:
-            log.warning("the end of a turn waits for the store", turn=self.turn_id, session=self.session.session_id)
+        if hung and self._log.waits_for_store:
+            log.warning("a turn that ends waits for the store", turn=self.turn_id, session=self.session.session_id)
         elif hung:
             log.error("agent does not let go of its turn", turn=self.turn_id, session=self.session.session_id)
 
@@ -213,7 +212,6 @@ class Attempt:
                 log.warning("agent failed", turn=self.turn_id, error=str(error), exc_info=None if expected else error)
             outcome = Outcome.FAILED
             said = storable(str(error) if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}")
-        self._returned = True
         if self.news.halted is not None:
             return
         try:
