@@ -42,6 +42,31 @@ export function spark(values: readonly (number | null)[], width: number, height:
   return paths.map((each) => (each.includes("L") ? each : `${each}h1`));
 }
 
+export interface Band<T> {
+  from: number;
+  to: number;
+  /** How long it was, whatever of it is shown; null where that is not known. */
+  ms: number | null;
+  /** Whether there is room for its words: some way from those of the one before it. */
+  told: boolean;
+  of: T;
+}
+
+/** Stretches of time within the shown ones. One of which no end is known is a moment. `apart`: how far from each other words must be. */
+export function bands<T extends { since: string; ended_at: string | null; holds: boolean }>(all: readonly T[], from: number, to: number, apart: number): Band<T>[] {
+  let said = -Infinity;
+  return all.flatMap((of) => {
+    const begun = Date.parse(of.since);
+    const over = of.holds ? to : of.ended_at === null ? begun : Date.parse(of.ended_at);
+    if (over < from || begun > to) return [];
+    const [left, right] = [Math.max(from, begun), Math.min(to, over)];
+    const middle = (left + right) / 2;
+    const told = middle - said >= apart;
+    if (told) said = middle;
+    return [{ from: left, to: right, ms: of.holds || of.ended_at !== null ? over - begun : null, told, of }];
+  });
+}
+
 export interface Stack {
   day: string;
   total: number;

@@ -441,8 +441,18 @@ export interface Series {
 
 export interface Timeline {
   lives: Life[];
+  pauses: PastPause[];
   turns: { since: string; bucket_s: number; completed: number[]; failed: number[]; other: number[]; interrupted: number[] };
   partial: boolean;
+}
+
+/** A pause of the gateway. `ended_at`: null while it `holds`, and where its end was not recorded. */
+export interface PastPause {
+  holder: string;
+  since: string;
+  until: string;
+  ended_at: string | null;
+  holds: boolean;
 }
 
 /** A process that served until `until`. `ended_at`: when it was gone; after a hand-over it may finish its turns until then. `interrupted`: turns that its end interrupted; of these `resumed` continued, the last `took_ms` later. */

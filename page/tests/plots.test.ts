@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { begun, newest, scale, spark, stacks, thinned } from "../src/plots";
+import { bands, begun, newest, scale, spark, stacks, thinned } from "../src/plots";
 
 describe("a series", () => {
   test("has a newest number only while it is measured", () => {
@@ -25,6 +25,24 @@ describe("a series", () => {
     expect(spark([0, 10, null, 5, 5], 80, 30)).toEqual(["M0.0 29.0L20.0 1.0", "M60.0 15.0L80.0 15.0"]);
     expect(spark([3], 80, 30)).toEqual(["M0.0 1.0h1"]);
     expect(spark([0, 0], 80, 30), "nothing at all lies at the foot").toEqual(["M0.0 29.0L80.0 29.0"]);
+  });
+});
+
+describe("bands of time", () => {
+  const at = (ms: number): string => new Date(ms).toISOString();
+  const band = (since: number, ended: number | null, holds = false): { since: string; ended_at: string | null; holds: boolean } => ({ since: at(since), ended_at: ended === null ? null : at(ended), holds });
+  const seen = (...all: Parameters<typeof bands>[0]): unknown => bands(all, 1000, 2000, 100).map(({ from, to, ms, told }) => [from, to, ms, told]);
+
+  test("lie within the hours that are shown, and say how long they were in all", () => {
+    expect(seen(band(100, 900), band(800, 1200), band(1500, 2500))).toEqual([[1000, 1200, 400, true], [1500, 2000, 1000, true]]);
+  });
+
+  test("last until now while they hold, and are a moment where no end is known", () => {
+    expect(seen(band(1500, null), band(1900, null, true))).toEqual([[1500, 1500, null, true], [1900, 2000, 100, true]]);
+  });
+
+  test("have words only some way from each other", () => {
+    expect(seen(band(1100, 1102), band(1150, 1152), band(1210, 1212))).toEqual([[1100, 1102, 2, true], [1150, 1152, 2, false], [1210, 1212, 2, true]]);
   });
 });
 

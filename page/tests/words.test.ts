@@ -51,7 +51,7 @@ test("what the ends before the serving process cost is the sum, and only said of
   const life = (at: number, end: Life["end"], interrupted = 0, resumed = 0, took_ms: number | null = null): Life =>
     ({ pid: at, version: null, started_at: new Date(at).toISOString(), until: end && new Date(at + 9).toISOString(), ended_at: null, end, interrupted, resumed, took_ms });
   const turns = { since: new Date(100).toISOString(), bucket_s: 1, completed: [], failed: [], other: [], interrupted: [] };
-  const of = (...lives: Life[]): ReturnType<typeof before> => before({ lives: [...lives, life(900, null)], turns, partial: false });
+  const of = (...lives: Life[]): ReturnType<typeof before> => before({ lives: [...lives, life(900, null)], pauses: [], turns, partial: false });
   expect(of(life(200, "stop", 9), life(300, "crash", 2, 1, 50), life(400, "crash", 1, 1, 20))).toEqual({ crashed: 2, handedOver: false, cost: { interrupted: 3, resumed: 2, took_ms: 50 } });
   expect(of(life(300, "crash", 1), life(400, "hand_over"))).toEqual({ crashed: 0, handedOver: true, cost: { interrupted: 0, resumed: 0, took_ms: 0 } });
   for (const lives of [[life(10, "crash")], [life(10, "crash"), life(300, "crash", 1, 1, 5)], [life(10, "hand_over")]]) expect(of(...lives).cost).toBeNull();

@@ -52,6 +52,28 @@ def test_a_schedule_is_paused_and_continued(page: Page, lasting: Serving) -> Non
     expect(row).to_have_count(0, timeout=WAIT_MS)
 
 
+def test_every_pause_is_a_band_in_the_timeline_also_after_it_is_over_and_after_a_restart(own_page: Page, serving: Serving) -> None:
+    """C21, P8"""
+    assert holdfast(serving.home, "pause").code == 0
+    operate(own_page, serving)
+    marks = own_page.get_by_test_id("pause-mark")
+    expect(marks).to_have_attribute("data-holds", "true", timeout=WAIT_MS)
+    expect(marks).to_contain_text("Paused by")
+    own_page.get_by_test_id("unpause").click()
+    expect(marks).to_have_attribute("data-holds", "false", timeout=WAIT_MS)
+    own_page.get_by_test_id("pause").click()
+    own_page.get_by_test_id("confirm-yes").click()
+    expect(marks).to_have_count(2, timeout=WAIT_MS)
+    own_page.get_by_test_id("unpause").click()
+    serving.stop()
+    serving.start()
+    operate(own_page, serving)
+    expect(marks).to_have_count(2, timeout=WAIT_MS)
+    for number in range(2):
+        expect(marks.nth(number)).to_have_attribute("data-holds", "false", timeout=WAIT_MS)
+    expect(own_page.get_by_test_id("day").get_by_role("img")).to_have_attribute("aria-label", re.compile("Paused by"))
+
+
 def test_a_hand_over_is_told_from_a_crash_and_what_it_cost_is_said(own_page: Page, serving: Serving) -> None:
     """P8: which process served when, how it ended, what was interrupted and how soon that continued."""
     send(own_page, "count 200 0.05")

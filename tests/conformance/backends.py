@@ -41,7 +41,7 @@ class Backend(Protocol):
 
     address: str
 
-    def opened(self) -> contextlib.AbstractAsyncContextManager[Store]:
+    def opened(self, *, now: int = NOW) -> contextlib.AbstractAsyncContextManager[Store]:
         """A store on the place. May be open more than once at a time, as two processes would have it."""
 
     def process(self, job: str, **arguments: Any) -> "Process":
@@ -150,8 +150,8 @@ class SqliteBackend:
             self.path.write_bytes(empty_database())
 
     @contextlib.asynccontextmanager
-    async def opened(self) -> AsyncIterator[Store]:
-        store = await open_store(self.home, now=lambda: NOW, reserve_bytes=4096)
+    async def opened(self, *, now: int = NOW) -> AsyncIterator[Store]:
+        store = await open_store(self.home, now=lambda: now, reserve_bytes=4096)
         try:
             yield store
         finally:

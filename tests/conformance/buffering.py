@@ -218,9 +218,9 @@ class GatheringBackend(SqliteBackend):
     """For the tests of what operations do. Ways to harm it, and other processes, are SQLite's own."""
 
     @contextlib.asynccontextmanager
-    async def opened(self) -> AsyncIterator[Store]:
+    async def opened(self, *, now: int = NOW) -> AsyncIterator[Store]:
         lines = BufferingLines(lambda: connect(self.path))
         try:
-            yield SqliteStore(lines, now=lambda: NOW)
+            yield SqliteStore(lines, now=lambda: now)
         finally:
             await lines.aclose()

@@ -112,6 +112,11 @@ async def notices(store: Store, session_id: str = "s1") -> list[e.MessageWritten
     return [event for event in await bodies(store, session_id) if isinstance(event, e.MessageWritten) and event.role == "notice"]
 
 
+async def pauses(store: Store, *, since: int = 0, now: int = NOW) -> list[tuple[str, int, int | None, bool]]:
+    """Who paused the home, from when until when, and whether the pause holds."""
+    return [(each.holder, each.since, each.ended_at, each.holds) for each in await store.pauses(since=since, now=now)]
+
+
 async def owed(store: Store) -> list[Delivery]:
     return await store.deliveries(states=DUE, now=2**50, limit=100)
 

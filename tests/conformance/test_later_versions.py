@@ -9,11 +9,12 @@ from holdfast.core import events as e
 from holdfast.core.plans.start import StartedTurn
 from holdfast.core.sessions import Lease
 from holdfast.core.turns import TurnState
+from holdfast.ports.owners import Pause
 from holdfast.ports.store import Store
 from holdfast.store import open_store
 from holdfast.store.sqlite.connection import connect, fetch
 from tests.conformance.backends import NOW, Backend, SqliteBackend, quick_place
-from tests.conformance.steps import ENDED, append, kinds, new_owner, new_session, running, say, start, text, whole_log
+from tests.conformance.steps import ENDED, append, kinds, new_owner, new_session, pauses, running, say, start, text, whole_log
 
 pytestmark = pytest.mark.anyio
 
@@ -143,6 +144,27 @@ async def test_rows_of_an_earlier_version_and_of_this_one_stand_in_one_log() -> 
         backend.change_byte("s1", 5, "stream")  # Its checksum does not cover it; its kind says what it must be.
         async with backend.opened() as store:
             assert isinstance((await whole_log(store))[4].event, e.Damaged)
+
+
+def _as_schema_7(home: Path, *statements: str) -> None:
+    """What a program of schema 7 writes: its own words."""
+    with contextlib.closing(connect(home / "holdfast.db")) as db:
+        for statement in statements:
+            db.execute(statement)
+
+
+async def test_pauses_of_an_older_program_that_serves_next_to_this_one_are_on_record_as_far_as_it_wrote_them_down(tmp_path: Path) -> None:
+    """C21, P8: it knows the current pause alone."""
+    begin, end = f"INSERT INTO pause VALUES (1, 'old', {NOW - 50}, {NOW + 50})", "DELETE FROM pause"
+    store = await open_store(tmp_path, now=lambda: NOW, reserve_bytes=4096)
+    _as_schema_7(tmp_path, end, begin)
+    assert await pauses(store) == [("old", NOW - 50, None, True)]  # It began one.
+    await store.set_pause(Pause("new", NOW + 1, NOW + 100))
+    assert await pauses(store) == [("old", NOW - 50, NOW, False), ("new", NOW + 1, None, True)]
+    _as_schema_7(tmp_path, end)  # It ended one, and no time is on record.
+    await store.set_pause(None)
+    assert await pauses(store) == [("old", NOW - 50, NOW, False), ("new", NOW + 1, None, False)]
+    await store.aclose()
 
 
 async def test_a_name_that_an_older_program_accepted_is_kept_though_it_wrote_no_row_of_titles(tmp_path: Path) -> None:

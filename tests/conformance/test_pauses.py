@@ -8,8 +8,9 @@ from holdfast.core import events as e
 from holdfast.core.errors import NotFound
 from holdfast.ports.owners import Pause
 from holdfast.ports.store import Store
+from holdfast.store.upkeep import PAUSES_KEPT
 from tests.conformance.backends import Backend
-from tests.conformance.steps import CHAT, NOW, append, bodies, new_session, notices, owed, running
+from tests.conformance.steps import CHAT, NOW, append, bodies, new_session, notices, owed, pauses, running
 
 pytestmark = pytest.mark.anyio
 
@@ -43,6 +44,38 @@ async def test_there_is_one_pause_and_the_last_one_counts(store: Store) -> None:
     await store.set_pause(None)
     await store.set_pause(None)
     assert await store.pause(now=0) is None
+
+
+async def test_every_pause_stays_on_record_with_who_began_it_and_when_it_ended(backend: Backend, store: Store) -> None:
+    """C21, P8"""
+    later = Pause("bea", since=NOW + 500, until=NOW + 600)
+    await store.set_pause(PAUSE)
+    assert await pauses(store) == [("ada", NOW, None, True)]
+    async with backend.opened(now=NOW + 300) as other:
+        await other.set_pause(None)
+        assert await pauses(store, now=NOW + 300) == [("ada", NOW, NOW + 300, False)]
+    async with backend.opened(now=NOW + 500) as other:
+        await other.set_pause(later)
+    # It ran out while nobody served.
+    assert await pauses(store, now=NOW + 601) == [("ada", NOW, NOW + 300, False), ("bea", NOW + 500, NOW + 600, False)]
+    assert await pauses(store, since=NOW + 300, now=NOW + 550) == [("bea", NOW + 500, None, True)]
+    async with backend.opened(now=NOW + 10_000) as other:
+        await other.set_pause(PAUSE)  # As before: the newer one is taken back.
+    assert await pauses(store) == [("ada", NOW, None, True), ("bea", NOW + 500, NOW + 600, False)]
+
+
+async def test_a_pause_never_ends_before_it_began_on_record_though_the_clock_steps_back(backend: Backend, store: Store) -> None:
+    await store.set_pause(PAUSE)
+    async with backend.opened(now=NOW - 10**9) as other:
+        await other.set_pause(None)
+    assert await pauses(store) == [("ada", NOW, NOW, False)]
+
+
+async def test_the_record_of_pauses_keeps_the_newest_of_them(store: Store) -> None:
+    for number in range(PAUSES_KEPT + 5):
+        await store.set_pause(Pause("ada", since=NOW + number, until=NOW + 10**6))
+    found = [begun for _, begun, _, _ in await pauses(store)]
+    assert found == [NOW + number for number in range(5, PAUSES_KEPT + 5)]
 
 
 async def test_a_notice_is_written_once_by_its_id(backend: Backend, store: Store) -> None:

@@ -580,6 +580,7 @@ HOT: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("pending sessions", reads.sessions, (20, None, "", False, "pending")),
     ("running sessions", reads.sessions, (20, None, "", False, "running")),
     ("waiting sessions", reads.sessions, (20, None, "", False, "waiting")),
+    ("pinned sessions", reads.sessions, (20, None, "", False, "pinned")),
     ("a key's conversations", reads.conversations, ("agent:main:web:page:s3", 20)),
     ("lanes that wait", reads.waiting_lanes, (100,)),
     ("deliveries that are due", outbox.deliveries, (DUE, NOW, 100)),
@@ -671,7 +672,7 @@ async def test_a_turns_writes_do_not_depend_on_the_length_of_the_history() -> No
 # Few rows, found by an index of their own and sorted after.
 SORTED = {
     *("lanes that wait", "deliveries that are due", "open turns", "what is undecided"),
-    *("suspended sessions", "pending sessions", "running sessions", "waiting sessions"),
+    *("suspended sessions", "pending sessions", "running sessions", "waiting sessions", "pinned sessions"),
 }
 
 
@@ -683,6 +684,7 @@ async def test_the_hot_queries_use_their_indexes() -> None:
         "open turns": ["INDEX head_open"],
         "suspended sessions": ["INDEX session_suspended"],
         "pending sessions": ["INDEX session_pending"],
+        "pinned sessions": ["INDEX session_pinned"],
         "running sessions": ["INDEX head_open"],
         "waiting sessions": ["question_session"],
         "what is undecided": ["INDEX head_open", "question_session", "INDEX session_pending"],
@@ -711,6 +713,7 @@ async def test_the_hot_queries_use_their_indexes() -> None:
                 "(subquery",
                 "INDEX question_session",
                 "INDEX session_pending",
+                "INDEX session_pinned",
                 "INDEX session_suspended",
                 "INDEX process_running",
             )  # Only what is under way.

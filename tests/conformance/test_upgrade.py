@@ -11,6 +11,7 @@ from holdfast.core import events as e
 from holdfast.core.errors import Refused
 from holdfast.core.transcript import Transcript
 from holdfast.core.turns import Outcome, TurnState
+from holdfast.ports.owners import Pause
 from holdfast.ports.store import Store
 from holdfast.store import open_store
 from holdfast.store.projection import DERIVED
@@ -19,7 +20,22 @@ from holdfast.store.sqlite.connection import OLDEST_PREDECESSOR, SCHEMA_VERSION,
 from holdfast.store.sqlite.store import DATABASE
 from holdfast.store.sqlite.tx import rebuild
 from tests.conformance.backends import SqliteBackend, quick_place
-from tests.conformance.steps import CUT, NOW, append, kinds, new_owner, new_session, owed, question, rested, running, say, start, text
+from tests.conformance.steps import (
+    CUT,
+    NOW,
+    append,
+    kinds,
+    new_owner,
+    new_session,
+    owed,
+    pauses,
+    question,
+    rested,
+    running,
+    say,
+    start,
+    text,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +43,9 @@ pytestmark = pytest.mark.anyio
 SCHEMAS = {version: Path(__file__).with_name(f"schema_{version}.sql").read_text() for version in range(1, SCHEMA_VERSION)}
 # Tables that have grown since.
 GROWN = {
-    version: {"session"} | ({"question", "inbox"} if version < 6 else set()) | ({"head", "owner"} if version < 4 else set())
+    version: ({"session"} if version < 7 else set())
+    | ({"question", "inbox"} if version < 6 else set())
+    | ({"head", "owner"} if version < 4 else set())
     for version in SCHEMAS
 }
 # By table and column, as they were: what they are now.
@@ -109,7 +127,7 @@ async def test_nothing_is_lost_when_an_earlier_database_is_opened_and_what_is_ne
             for session in (await store.sessions(limit=100)).sessions:
                 assert (session.left, session.rule, session.why, session.current) == (False, None, None, True)
             assert (await store.session("cut")).resume_pending and not (await store.session("idle")).resume_pending
-            assert await store.pause(now=0) is None
+            assert await store.pause(now=0) is None and await store.pauses(since=0, now=NOW) == []
             await goes_on(store)
         finally:
             await store.aclose()
@@ -135,6 +153,26 @@ async def goes_on(store: Store) -> None:
     assert (await store.session("runs")).turn_state is TurnState.ENDED
     moved = await store.reset("idle", fresh=("new", "l"), by="ann", dedup_key=None, at=NOW)
     assert moved.changed
+
+
+# Since schema 3 a home can be paused.
+@pytest.mark.parametrize("version", [version for version in SCHEMAS if version >= 3])
+async def test_a_pause_that_holds_during_an_upgrade_is_the_first_in_the_record_of_pauses(version: int) -> None:
+    """C21, P8"""
+    with quick_place() as home:
+        db = connect(home / DATABASE)
+        db.execute(SCHEMAS[version])
+        db.pragma("user_version", version)
+        db.execute("INSERT INTO pause VALUES (1, 'ada', ?, ?)", (NOW - 100, NOW + 100))
+        store = await open_store(home, now=lambda: NOW, reserve_bytes=4096)
+        try:
+            assert await store.pause(now=NOW) == Pause("ada", since=NOW - 100, until=NOW + 100)
+            assert await pauses(store) == [("ada", NOW - 100, None, True)]
+            db.execute("DELETE FROM pause")  # The program of the old schema still serves, and ends it.
+            assert await pauses(store) == [("ada", NOW - 100, None, False)]
+        finally:
+            await store.aclose()
+            db.close()
 
 
 @every_schema

@@ -46,6 +46,18 @@ async def test_what_waits_for_a_person_is_one_list_the_oldest_first(world: World
     assert row["needs"] == "question"
 
 
+async def test_the_timeline_has_every_pause_also_those_that_are_over(world: World) -> None:
+    """C21, P8"""
+    for holder in ("ada", "bea"):
+        assert (await world.client.post("/api/admin/pause", json={"holder": holder, "for_s": 60})).status_code == 200
+        found = (await ops(world, "timeline", hours=1))["pauses"][-1]
+        assert (found["holder"], found["holds"], found["ended_at"]) == (holder, True, None) and found["until"] > found["since"]
+        await world.client.post("/api/admin/unpause")
+    pauses = (await ops(world, "timeline", hours=1))["pauses"]
+    assert [(each["holder"], each["holds"]) for each in pauses] == [("ada", False), ("bea", False)]
+    assert all(each["since"] <= each["ended_at"] <= each["until"] for each in pauses)
+
+
 async def test_the_timeline_counts_ends_and_the_log_names_them(world: World) -> None:
     session_id = await world.new_session(title="Two turns")
     await world.say(session_id, "hello")

@@ -12,7 +12,7 @@ from holdfast.core.delivery import DROPPED
 from holdfast.core.pairing import LIFE_MS, Pending
 from holdfast.core.places import place
 from holdfast.core.sessions import Session
-from holdfast.ports.overview import Ask, Lane, Life, Mark, Owed, Working
+from holdfast.ports.overview import Ask, Lane, Life, Mark, Owed, PastPause, Working
 from holdfast.ports.pairings import Paired
 from holdfast.ports.updates import DeadPlace
 
@@ -213,10 +213,23 @@ class TurnCounts(msgspec.Struct, kw_only=True):
     interrupted: list[int]
 
 
+class PauseView(msgspec.Struct, kw_only=True):
+    """`holder`: who paused the gateway. `ended_at`: null while it `holds`, and where the end was not recorded. `until`: when it ends, or
+    would have ended, by itself.
+    """
+
+    holder: str
+    since: str
+    until: str
+    ended_at: str | None
+    holds: bool
+
+
 class Timeline(msgspec.Struct, kw_only=True):
-    """`partial`: there was more than is counted here."""
+    """`pauses`: those that held in these hours, the newest last. `partial`: there was more than is counted here."""
 
     lives: list[LifeView]
+    pauses: list[PauseView]
     turns: TurnCounts
     partial: bool
 
@@ -418,7 +431,7 @@ def dead_place(gone: DeadPlace) -> DeadView:
     return DeadView(platform=gone.spot.platform, chat=gone.spot.chat, thread=gone.spot.thread, since=rfc3339(gone.since), why=gone.why)
 
 
-def timeline(lives: Sequence[Life], marks: Sequence[Mark], *, since: int, now: int, partial: bool) -> Timeline:
+def timeline(lives: Sequence[Life], pauses: Sequence[PastPause], marks: Sequence[Mark], *, since: int, now: int, partial: bool) -> Timeline:
     bucket = max(1, (now - since) // BUCKETS)
     counts = {name: [0] * BUCKETS for name in ("completed", "failed", "other", "interrupted")}
     for mark in marks:
@@ -429,7 +442,18 @@ def timeline(lives: Sequence[Life], marks: Sequence[Mark], *, since: int, now: i
             outcome = str(mark.fields.get("outcome"))
             counts[outcome if outcome in ("completed", "failed") else "other"][place] += 1
     turns = TurnCounts(since=rfc3339(since), bucket_s=bucket // 1000, **counts)
-    return Timeline(lives=[_life(each) for each in chronicle.ends(lives, marks)], turns=turns, partial=partial)
+    served = [_life(each) for each in chronicle.ends(lives, marks)]
+    return Timeline(lives=served, pauses=[_pause(each) for each in pauses], turns=turns, partial=partial)
+
+
+def _pause(each: PastPause) -> PauseView:
+    return PauseView(
+        holder=each.holder,
+        since=rfc3339(each.since),
+        until=rfc3339(each.until),
+        ended_at=rfc3339_or_none(each.ended_at),
+        holds=each.holds,
+    )
 
 
 def _life(each: End) -> LifeView:

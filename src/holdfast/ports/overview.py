@@ -51,6 +51,18 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
     owner: int = 0
 
 
+class PastPause(msgspec.Struct, frozen=True, kw_only=True):
+    """A pause of the home, from `since` until `ended_at`, at most until `until`. `ended_at` is None while it `holds`, and where an older
+    program ended it and wrote down no time.
+    """
+
+    holder: str
+    since: int
+    until: int
+    ended_at: int | None
+    holds: bool
+
+
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
     """A decision about a turn, or its end. `fields`: what its record says."""
 
@@ -91,6 +103,9 @@ class Overview(Protocol):
 
     async def lives(self) -> list[Life]:
         """The newest last."""
+
+    async def pauses(self, *, since: int, now: int) -> list[PastPause]:
+        """The newest last; none that was over at `since`."""
 
     async def marks(self, *, since: int, limit: int) -> list[Mark]:
         """The newest first, at most `limit`, none before `since`. Turns that a session has copied from another one are not its own."""

@@ -2,7 +2,7 @@
 
 from holdfast.core import content, phases
 from holdfast.core import events as e
-from holdfast.ports.overview import Ask, Lane, Life, Mark, Owed, Working
+from holdfast.ports.overview import Ask, Lane, Life, Mark, Owed, PastPause, Working
 from holdfast.store import queries as q
 from holdfast.store import reads
 from holdfast.store.log import number, read
@@ -69,6 +69,18 @@ def lives(tx: Tx) -> list[Life]:
         Life(pid=pid, started_at=at, ended=bool(ended), version=version, handed_at=handed, ended_at=gone, owner=owner)
         for pid, at, ended, version, handed, gone, owner in tx.query(q.LIVES)
     ]
+
+
+def pauses(tx: Tx, since: int, now: int) -> list[PastPause]:
+    found = [_pause(now, *row) for row in tx.query(q.PAUSES)]
+    return [each for each in found if each.holds or (each.ended_at or each.until) > since]
+
+
+def _pause(now: int, begun: int, holder: str, until: int, ended: int | None, current: int) -> PastPause:
+    """One that ran out while no process served is over though nobody wrote that down."""
+    if ended is None and current and until <= now:
+        ended = until
+    return PastPause(holder=holder, since=begun, until=until, ended_at=ended, holds=bool(current) and ended is None)
 
 
 def marks(tx: Tx, since: int, limit: int) -> list[Mark]:

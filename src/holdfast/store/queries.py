@@ -173,6 +173,17 @@ START_GOES_ON = "UPDATE start SET ended = 0, handed = NULL, gone = NULL WHERE ow
 OWNER_STOPPED = "UPDATE owner SET draining = ? WHERE id = ? AND draining IS NULL"
 PAUSE_END = "DELETE FROM pause"
 PAUSE_BEGIN = "INSERT INTO pause VALUES (1, ?, ?, ?)"
+PAUSED_ADD = "INSERT INTO paused (since, holder, until) SELECT since, holder, until FROM pause WHERE true ON CONFLICT DO NOTHING"
+PAUSED_BEGIN = (
+    "INSERT INTO paused (since, holder, until) VALUES (?, ?, ?) ON CONFLICT (since, holder) DO UPDATE SET"
+    " until = excluded.until, ended = NULL"
+)
+# By a clock that may have stepped back.
+PAUSED_OVER = (
+    "UPDATE paused SET ended = CASE WHEN until < ? THEN until WHEN since > ? THEN since ELSE ? END"
+    " WHERE ended IS NULL AND EXISTS (SELECT 1 FROM pause c WHERE c.since = paused.since AND c.holder = paused.holder)"
+)
+PAUSED_KEEP = "DELETE FROM paused WHERE since < (SELECT since FROM paused ORDER BY since DESC LIMIT 1 OFFSET ?)"
 SIGN_INS_FORGET = "DELETE FROM signed_out WHERE until <= ?"
 SIGN_OUT = "INSERT INTO signed_out VALUES (?, ?) ON CONFLICT (sign_in) DO UPDATE SET until = excluded.until"
 OWNER_FORGET = (
@@ -564,6 +575,11 @@ SENT = f"{_OWED_ROWS} AND o.state = 'sent' ORDER BY o.at DESC, o.session, o.seq,
 LIVES = (
     "SELECT coalesce(s.pid, o.pid, 0), s.at, s.ended, s.version, s.handed, s.gone, s.owner FROM start s"
     " LEFT JOIN owner o ON o.id = s.owner ORDER BY s.owner"
+)
+PAUSES = (
+    "SELECT p.since, p.holder, p.until, p.ended, EXISTS (SELECT 1 FROM pause c WHERE c.since = p.since AND c.holder = p.holder)"
+    " FROM paused p UNION ALL SELECT c.since, c.holder, c.until, NULL, 1 FROM pause c"
+    " WHERE NOT EXISTS (SELECT 1 FROM paused p WHERE p.since = c.since AND p.holder = c.holder) ORDER BY 1, 2"
 )
 # Word for word the conditions of the indexes `event_mark` and `event_branched`. What stands before `session.branched` is copied, with the
 # times at which it happened in another session: it is told there.

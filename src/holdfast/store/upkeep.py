@@ -17,6 +17,8 @@ from holdfast.store.tx import Tx
 
 PRUNED_AT_ONCE = 10_000
 STARTS_KEPT = 20
+# More than a day of them, should somebody pause every ten minutes.
+PAUSES_KEPT = 150
 # Indexing a megabyte takes a fifth of a second, in which nothing else can be written.
 SEARCHABLE_CHARS = 64 * 1024
 INDEXED_AT_ONCE = 128 * 1024
@@ -60,10 +62,14 @@ def record_stop(tx: Tx, owners: Sequence[int], reason: str) -> None:
         tx.execute(q.START_STOPPED, owner)
 
 
-def set_pause(tx: Tx, pause: Pause | None) -> None:
+def set_pause(tx: Tx, pause: Pause | None, at: int) -> None:
+    tx.execute(q.PAUSED_ADD)  # An older program that serves next to this one has begun it.
+    tx.execute(q.PAUSED_OVER, at, at, at)
     tx.execute(q.PAUSE_END)
     if pause is not None:
         tx.execute(q.PAUSE_BEGIN, pause.holder, pause.since, pause.until)
+        tx.execute(q.PAUSED_BEGIN, pause.since, pause.holder, pause.until)
+    tx.execute(q.PAUSED_KEEP, PAUSES_KEPT - 1)
 
 
 def sign_out(tx: Tx, sign_in: str, until: int, now: int) -> None:

@@ -191,8 +191,8 @@ class Operations:
         now = self._now()
         since = now - asked.hours * HOUR_MS
         marks = await self._store.marks(since=since, limit=MOST_MARKS)
-        lives = await self._store.lives()
-        return json_response(200, operations.timeline(lives, marks, since=since, now=now, partial=len(marks) >= MOST_MARKS))
+        lives, pauses = await self._store.lives(), await self._store.pauses(since=since, now=now)
+        return json_response(200, operations.timeline(lives, pauses, marks, since=since, now=now, partial=len(marks) >= MOST_MARKS))
 
     async def log(self, request: Request) -> ASGIApp:
         asked: LogQuery = request.query

@@ -2,7 +2,8 @@
 
 import type { VNode } from "preact";
 import { locale, t } from "../../i18n";
-import type { Life, Timeline } from "../../types";
+import { type Band, bands } from "../../plots";
+import type { Life, PastPause, Timeline } from "../../types";
 import { clock, duration } from "../../words";
 import { useApp } from "../shared";
 import { Card, Empty } from "./shared";
@@ -10,6 +11,8 @@ import { Card, Empty } from "./shared";
 const WIDTH = 1130;
 const LEFT = 86;
 const RIGHT = 1118;
+/** How wide the words of a pause are. */
+const PAUSE_WORDS = 110;
 
 /** The last hours: which process served when, and how turns ended. */
 export function Day(): VNode {
@@ -33,8 +36,9 @@ function DayPlot(props: { timeline: Timeline; hours: number; retiring: number[] 
   const to = from + turns.bucket_s * 1000 * turns.completed.length;
   const x = (at: number): number => LEFT + ((Math.min(to, Math.max(from, at)) - from) / (to - from)) * (RIGHT - LEFT);
   const shown = lives.filter((life) => life.until === null || Date.parse(life.ended_at ?? life.until) > from).slice(-8);
+  const pauses = bands(props.timeline.pauses, from, to, ((to - from) * PAUSE_WORDS) / (RIGHT - LEFT));
   const rows = shown.length;
-  const base = 40 + rows * 24;
+  const base = (pauses.length > 0 ? 60 : 40) + rows * 24;
   const bars = base + 92;
   const most = Math.max(4, ...turns.completed.map((_, index) => turns.completed[index]! + turns.failed[index]! + turns.other[index]! + turns.interrupted[index]!));
   const high = (count: number): number => (count / most) * 70;
@@ -47,10 +51,11 @@ function DayPlot(props: { timeline: Timeline; hours: number; retiring: number[] 
   const width = (RIGHT - LEFT) / turns.completed.length - 2;
   return (
     <div class="plot long" tabIndex={0} role="region" aria-label={words.day} ref={(box) => { if (box && box.scrollLeft === 0) box.scrollLeft = box.scrollWidth; }}>
-      <svg viewBox={`0 0 ${WIDTH} ${bars + 30}`} role="img" aria-label={[words.timelineLabel(completed + failed + other, deaths), ...shown.map(ending)].filter(Boolean).join(" ")}>
+      <svg viewBox={`0 0 ${WIDTH} ${bars + 30}`} role="img" aria-label={[words.timelineLabel(completed + failed + other, deaths), ...shown.map(ending), ...pauses.map(({ of }) => pausing(of))].filter(Boolean).join(" ")}>
         <defs><pattern id="finishes" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6" class="f-kelp-soft" /><rect width="2.5" height="6" class="f-kelp-mid" /></pattern></defs>
         {ticks.map((at) => <><path class="g" d={`M${x(at)} 20V${bars}`} /><text x={x(at)} y="12" text-anchor="middle">{props.hours > 24 ? new Date(at).toLocaleDateString(locale(), { weekday: "short" }) : clock(new Date(at).toISOString())}</text></>)}
         <text x={RIGHT} y="12" text-anchor="end" class="strong">{words.nowWord}</text>
+        {pauses.map((band) => <Paused key={band.of.since} band={band} x={x} y={base - 14} bottom={bars} />)}
         <text x="0" y="44" class="strong">{words.processes}</text>
         {shown.map((life, index) => <Strand key={`${life.pid} ${life.started_at}`} life={life} y={30 + index * 24} x={x} retires={retiring.includes(life.pid)} />)}
         <text x="0" y={bars - 62} class="strong">{words.turns}</text>
@@ -71,6 +76,25 @@ function DayPlot(props: { timeline: Timeline; hours: number; retiring: number[] 
       <div class="legend" aria-hidden="true"><span><i class="l-kelp-mid" />{words.completed}</span><span><i class="l-amber" />{words.interrupted}</span><span><i class="l-red" />{words.failed}</span><span><i class="l-faint" />{words.otherEnds}</span></div>
     </div>
   );
+}
+
+/** A pause as a band over everything that it held up, with its words below the processes. */
+function Paused(props: { band: Band<PastPause>; x: (at: number) => number; y: number; bottom: number }): VNode {
+  const { band, x, y, bottom } = props;
+  const [left, right] = [x(band.from), x(band.to)];
+  const middle = Math.min(RIGHT - PAUSE_WORDS / 2, Math.max(LEFT + PAUSE_WORDS / 2, (left + right) / 2));
+  return (
+    <g data-testid="pause-mark" data-holds={band.of.holds}>
+      <title>{pausing(band.of)}</title>
+      <rect x={left} y="20" width={Math.max(2, right - left)} height={bottom - 20} class="f-deep-mid" opacity=".2" />
+      {band.told && <text x={middle} y={y} text-anchor="middle">{t().ops.pausedFor(band.ms === null ? "" : duration(band.ms))}</text>}
+    </g>
+  );
+}
+
+function pausing(pause: PastPause): string {
+  const words = t().ops;
+  return pause.holds ? words.stillPaused(pause.holder, clock(pause.since)) : words.pausedBy(pause.holder, clock(pause.since), pause.ended_at === null ? "" : clock(pause.ended_at));
 }
 
 /** A process as a strand: how long it served, hatched where it finished its turns after a hand-over, and how it ended. */

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from holdfast.core import events as e
 from holdfast.core.usage import Account, DaySpent, ModelSpent, SessionSpent
 from holdfast.ports.desk import Draft, Glance, Hit
-from holdfast.ports.overview import Ask, Lane, Life, Mark, Owed, Working
+from holdfast.ports.overview import Ask, Lane, Life, Mark, Owed, PastPause, Working
 from holdfast.store import desk, overview, spending
 from holdfast.store.port.base import OverLines
 
@@ -58,6 +58,9 @@ class Desk(OverLines):
 
     async def lives(self) -> list[Life]:
         return await self._lines.read(overview.lives)
+
+    async def pauses(self, *, since: int, now: int) -> list[PastPause]:
+        return await self._lines.read(overview.pauses, since, now)
 
     async def marks(self, *, since: int, limit: int) -> list[Mark]:
         return await self._lines.read(overview.marks, since, limit)

@@ -35,7 +35,7 @@ class Owners(OverLines):
         return await self._lines.read(reads.running_by_owner)
 
     async def set_pause(self, pause: Pause | None) -> None:
-        await self._lines.write(upkeep.set_pause, pause)
+        await self._lines.write(upkeep.set_pause, pause, self._now())
 
     async def pause(self, *, now: int) -> Pause | None:
         return await self._lines.read(reads.pause, now)

@@ -154,7 +154,7 @@ def _renew(tx: SqliteTx, *, now: int, new_log: Callable[[], str], late: set[str]
     for (session,) in sessions:
         tx.append(tx.head(session), e.SessionRestored(log=new_log()), now, in_turn=False)
     unsure, dropped = _doubt_deliveries(tx, fresh=now - newest <= FRESH_FOR_S * 1000, at=now)
-    set_pause(tx, None)
+    set_pause(tx, None, now)
     tx.execute("UPDATE start SET ended = 1")  # Nobody is to blame for a life that went on elsewhere.
     tx.execute("UPDATE meta SET value = random() WHERE name = 'identity'")
     return Restored(len(sessions), newest, interrupted, unsure, dropped, 0, 0, None)

@@ -86,6 +86,7 @@ CREATE INDEX session_journal ON session (journal_since) WHERE journal_since IS N
 
 CREATE INDEX session_suspended ON session (id) WHERE suspended = 1;
 CREATE INDEX session_pending ON session (id) WHERE resume_pending = 1;
+CREATE INDEX session_pinned ON session (id) WHERE pinned = 1;
 
 CREATE TABLE lane (
     session_key TEXT PRIMARY KEY,
@@ -303,6 +304,15 @@ CREATE TABLE pause (
     since  INTEGER NOT NULL,
     until  INTEGER NOT NULL
 );
+
+-- The last few pauses. `ended`: when, NULL while it holds, and where that is not on record.
+CREATE TABLE paused (
+    since  INTEGER NOT NULL,
+    holder TEXT NOT NULL,
+    until  INTEGER NOT NULL,
+    ended  INTEGER,
+    PRIMARY KEY (since, holder)
+) WITHOUT ROWID;
 
 -- `event_id` is 0 for an event that is missing. `row` is what was found, as text.
 CREATE TABLE quarantine (
