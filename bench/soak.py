@@ -1,5 +1,5 @@
-"""`python -m bench.soak [--seconds N] [--seed S] [--sessions N]`: a real gateway under load, handed over and killed by a schedule, while
-pages and chats on all platforms stream.
+"""`python -m bench.soak [--page] [--seconds N] [--seed S] [--sessions N]`: a real gateway under load, handed over and killed by a schedule,
+while pages and chats on all platforms stream.
 
 First a time of hand-overs alone, and of a database that another program holds: no turn may be cut, no request refused that need not be
 stored, no reader may see a gap or a double. Then kills as well: nothing may be lost or doubled, and every cut turn and every refused
@@ -24,7 +24,7 @@ import uvloop
 
 from bench.oracle.__main__ import main as oracle
 from bench.processes import raise_file_limit
-from bench.soaking import chats, invariants, schedule
+from bench.soaking import chats, invariants, page, schedule
 from bench.soaking.chats import Talker
 from bench.soaking.clients import Follower, Writer, probe
 from bench.soaking.notebook import Notebook
@@ -54,12 +54,16 @@ def main(arguments: Sequence[str]) -> int:
         return oracle([each for each in arguments if each != "--random"])
     parser = argparse.ArgumentParser(prog="./run soak", description="A real gateway under load, handed over and killed by a schedule.")
     parser.add_argument("--random", action="store_true", help="random people and random blows instead; see `--random --help`")
-    parser.add_argument("--seconds", type=float, default=SECONDS, metavar="N", help="of load; settling and checking come on top")
+    parser.add_argument("--page", action="store_true", help="the page in a browser instead: its frames and its heap while much is written")
+    parser.add_argument("--seconds", type=float, metavar="N", help="of load; settling and checking come on top")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), metavar="S", help="repeats schedule and messages")
     parser.add_argument("--sessions", type=int, default=SESSIONS, metavar="N")
     options = parser.parse_args(arguments)
-    size = schedule.sizes(options.seconds, options.sessions)
-    words = f"--seconds {options.seconds:g} --seed {options.seed} --sessions {options.sessions}"
+    if options.page:
+        return page.main(options.seconds or page.SECONDS)
+    seconds = options.seconds or SECONDS
+    size = schedule.sizes(seconds, options.sessions)
+    words = f"--seconds {seconds:g} --seed {options.seed} --sessions {options.sessions}"
     print(f"soak {words}\n\nschedule:", *schedule.plan(size, options.seed), sep="\n", flush=True)
     raise_file_limit()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # So that no gateway outlives us.

@@ -235,8 +235,10 @@ def sim(words: Sequence[str]) -> int:
 
 
 def soak(words: Sequence[str]) -> int:
-    """With a homeserver, unless it cannot be installed: then the soak says what it does without."""
-    if not {"--random", "--help", "-h"} & set(words):
+    """With a homeserver, unless it cannot be installed: then the soak says what it does without. About the page, with a browser."""
+    if "--page" in words:
+        os.environ["HOLDFAST_TEST_BROWSER"] = find_browser(required=True) or ""
+    elif not {"--random", "--help", "-h"} & set(words):
         with contextlib.suppress(SystemExit):
             find_homeserver()
     return run_module("bench.soak", ROOT / "bench" / "soak.py", words)

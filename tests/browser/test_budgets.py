@@ -3,12 +3,13 @@ busy or how fast the machine is does not count.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from playwright.sync_api import Browser, CDPSession, Page, StorageState, expect
+from playwright.sync_api import Browser, Page, StorageState, expect
 
+from bench.soaking.page import BLANK, Meter, Seen, is_flat, painted_ms, slow_frames
 from tests.browser.acting import WAIT_MS, answers
 from tests.browser.conftest import tab
 from tests.browser.feeding import Fed
@@ -16,13 +17,17 @@ from tests.e2e.serving import Serving
 
 FIRST_LOAD_BYTES = 120_000
 SHIFT = 0.02
-# Ten times 1.5 s: a machine may be that busy.
-PAINT_MS = 15_000
+# Of the page, by that of a line of text on the same slow device and line. Measured on a busy machine: 3 to 6, where 8 would be 1.5 s.
+PAINT_RATIO, PAINT_TRIES = 8.0, 5
+# What it computes until it can be used. Measured on a busy machine: 830 to 1,130.
+START_LOOPS = 2500.0
 CONVERSATIONS, EACH_S = 10, 0.05
 WATCHED_S = 4.0
+SAMPLES, SAMPLE_MS = 12, 1000.0
 LONG = 2000
-# Measured on a busy machine: 6 loops, 0 to 1 % of the frames; a long table costs six times what a short one does.
-MOST_LOOPS, SLOW = 25, 0.15
+# Measured on a busy machine: 6 loops, 0 to 1 % of the frames; a long table costs six times what a short one does. A page that is slow to
+# draw waits four times as long as it drew, so that even a very slow machine has no more slow frames than that.
+MOST_LOOPS, SLOW, OF_BLANK = 25, 0.15, 5
 MOST_GROWTH = 10.0
 
 # A loop of parsing, which is what a page does most. Gives how often it ran.
@@ -32,38 +37,6 @@ CALIBRATION = """() => {
   for (let round = 0; round < 200; round++) sum += JSON.parse(text).length;
   return sum / 400;
 }"""
-FRAMES = """() => {
-  window.gaps = [];
-  let last = performance.now();
-  const frame = now => { window.gaps.push(now - last); last = now; window.framed = requestAnimationFrame(frame); };
-  window.framed = requestAnimationFrame(frame);
-}"""
-SLOW_FRAMES = "() => { cancelAnimationFrame(window.framed); return window.gaps.filter(gap => gap > 50).length / window.gaps.length; }"
-
-
-class Meter:
-    """What the page's main thread has used, in seconds of processor time."""
-
-    def __init__(self, page: Page) -> None:
-        self._cdp: CDPSession = page.context.new_cdp_session(page)
-        self._cdp.send("Performance.enable", {"timeDomain": "threadTicks"})
-
-    def _metric(self, name: str) -> float:
-        found: Any = self._cdp.send("Performance.getMetrics")
-        return float(next(each["value"] for each in found["metrics"] if each["name"] == name))
-
-    @property
-    def used_s(self) -> float:
-        return self._metric("TaskDuration")
-
-    def cost(self, work: Callable[[], object]) -> float:
-        before = self.used_s
-        work()
-        return self.used_s - before
-
-    def heap_bytes(self) -> float:
-        self._cdp.send("HeapProfiler.collectGarbage")
-        return self._metric("JSHeapUsedSize")
 
 
 @contextmanager
@@ -80,36 +53,64 @@ def streaming(lasting: Serving) -> Iterator[list[str]]:
                 client.post(f"/api/sessions/{session}/stop", json={})
 
 
+def loop_s(page: Page, meter: Meter) -> float:
+    """What a calibration loop takes at its best."""
+    rounds: list[float] = []
+    return min(meter.cost(lambda: rounds.append(page.evaluate(CALIBRATION))) for _ in range(3)) / 200
+
+
 def shown(page: Page) -> int:
     """How many pieces the open conversation shows."""
     return len(answers(page).first.inner_text().split())
 
 
-def test_the_page_keeps_up_with_two_hundred_pieces_a_second(page: Page, lasting: Serving) -> None:
-    """Into ten conversations: processor time for each piece that is drawn, slow frames, and a heap that does not grow."""
+def test_the_page_keeps_up_with_two_hundred_pieces_a_second(browser: Browser, page: Page, lasting: Serving) -> None:
+    """Into ten conversations: processor time for each piece that is drawn, slow frames, and a heap that does not grow. `./run soak --page`
+    does the same for longer, with the true limits.
+    """
     meter = Meter(page)
-    rounds: list[float] = []
-    unit_s = min(meter.cost(lambda: rounds.append(page.evaluate(CALIBRATION))) for _ in range(3)) / 200
-    page.evaluate(FRAMES)
-    page.wait_for_timeout(1000)
-    idle = page.evaluate(SLOW_FRAMES)
+    unit_s = loop_s(page, meter)
+    blank = browser.new_page()
+    blank.goto(BLANK)
     with streaming(lasting) as sessions:
         page.goto(f"{lasting.url}/s/{sessions[0]}")
         expect(answers(page).first).to_contain_text("10 11 12", timeout=WAIT_MS)
-        meter.heap_bytes()
-        heap, before, began = meter.heap_bytes(), shown(page), time.monotonic()
-        page.evaluate(FRAMES)
-        used_s = meter.cost(lambda: page.wait_for_timeout(1000 * WATCHED_S))
-        slow, pieces, took_s = page.evaluate(SLOW_FRAMES), shown(page) - before, time.monotonic() - began
-        grown = meter.heap_bytes() - heap
+        before, began, used = shown(page), time.monotonic(), meter.used_s
+        slow, idle = slow_frames(page, blank, wait=lambda: page.wait_for_timeout(1000 * WATCHED_S))
+        used_s, pieces, took_s = meter.used_s - used, shown(page) - before, time.monotonic() - began
+        heap = sampled(page, meter)
+    blank.close()
     assert pieces >= 0.3 * WATCHED_S / EACH_S, f"{pieces} pieces in {took_s:.1f} s"
     per_piece = used_s / (pieces * CONVERSATIONS) / unit_s
-    print(
-        f"{per_piece:.2f} calibration loops a piece, {100 * slow:.1f} % slow frames ({100 * idle:.1f} % idle), heap {grown / 1e6:+.1f} MB"
-    )
+    print(f"{per_piece:.2f} calibration loops a piece, {slow:.1%} slow frames (a blank page {idle:.1%}), heap {heap}")
     assert per_piece <= MOST_LOOPS, f"a piece costs {per_piece:.2f} calibration loops"
-    assert slow <= max(SLOW, 10 * idle), f"{100 * slow:.1f} % of the frames took over 50 ms, {100 * idle:.1f} % while nothing happened"
-    assert grown < 20_000_000, f"the heap grew by {grown / 1e6:.1f} MB"
+    assert slow <= SLOW + OF_BLANK * idle, f"{slow:.1%} of the frames took over 50 ms, of those of a blank page {idle:.1%}"
+    assert is_flat(heap), heap
+
+
+def sampled(page: Page, meter: Meter) -> list[float]:
+    heap = []
+    for _ in range(SAMPLES):
+        page.wait_for_timeout(SAMPLE_MS)
+        heap.append(meter.heap_bytes())
+    return heap
+
+
+def test_a_page_that_keeps_what_it_should_drop_is_found(page: Page) -> None:
+    """A kilobyte for each of 200 pieces a second."""
+    page.evaluate("window.kept = []; setInterval(() => window.kept.push(Array.from({length: 2500}, Math.random)), 100)")
+    assert not is_flat(sampled(page, Meter(page)))
+
+
+def test_a_soak_of_the_page_names_each_limit_that_was_missed_and_a_machine_that_was_too_busy_to_tell() -> None:
+    flat, grows = [5e6] * 9, [5e6 + 1e6 * number for number in range(9)]
+    assert Seen((1500, 200), 60, 0.01, 0.0, flat).wrong == []
+    assert Seen((1501, 200), 60, 0.02, 0.0, grows).wrong == [
+        "the first paint took 1501 ms",
+        "2.0% of the frames took over 50 ms",
+        "the heap grew from 9.0 MB to 12.0 MB",
+    ]
+    assert "too busy to tell" in Seen((1500, 200), 60, 0.02, 0.02, flat).wrong[0]
 
 
 def test_a_slow_device_on_a_slow_line_paints_soon_loads_little_and_nothing_jumps(
@@ -117,29 +118,43 @@ def test_a_slow_device_on_a_slow_line_paints_soon_loads_little_and_nothing_jumps
 ) -> None:
     """A quarter of the processor, 10 Mbit/s, 40 ms."""
     with tab(browser, signed_in, service_workers="block") as page:
-        cdp = page.context.new_cdp_session(page)
-        line = {"offline": False, "latency": 40, "downloadThroughput": 10_000_000 / 8, "uploadThroughput": 10_000_000 / 8}
-        cdp.send("Network.enable")
-        cdp.send("Network.emulateNetworkConditions", line)
-        cdp.send("Emulation.setCPUThrottlingRate", {"rate": 4})
         page.add_init_script(
             "window.shifted = 0; new PerformanceObserver(list => { for (const each of list.getEntries())"
             " if (!each.hadRecentInput) window.shifted += each.value }).observe({type: 'layout-shift', buffered: true})"
         )
-        page.goto(lasting.url)
+        painted_ms(page, lasting.url)
         page.get_by_test_id("composer").wait_for()
         page.wait_for_timeout(500)
-        painted: float = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
         files: Any = page.evaluate(
             "[performance.getEntriesByType('navigation')[0], ...performance.getEntriesByType('resource')]"
             ".filter(each => !each.name.includes('/api/')).map(each => [each.name, each.encodedBodySize])"
         )
         shifted: float = page.evaluate("window.shifted")
     weight = sum(size for _, size in files)
-    print(f"painted after {painted:.0f} ms, shift {shifted:.4f}, {weight} bytes in {len(files)} files")
+    paints = [[painted(browser, signed_in, url) for url in (lasting.url, f"{lasting.url}/healthz")] for _ in range(PAINT_TRIES)]
+    ours, text = min(each[0] for each in paints), min(each[1] for each in paints)
+    print(f"painted after {ours:.0f} ms, a line of text after {text:.0f}; shift {shifted:.4f}, {weight} bytes in {len(files)} files")
     assert 20_000 < weight <= FIRST_LOAD_BYTES, files
     assert shifted <= SHIFT
-    assert painted <= PAINT_MS
+    assert ours <= PAINT_RATIO * text, paints
+
+
+def test_what_the_page_computes_until_it_can_be_used_is_bounded(page: Page, lasting: Serving) -> None:
+    """Processor time, by that of a calibration loop: this grows with the page, however busy the machine is."""
+    costs = []
+    for _ in range(4):
+        page.goto("about:blank")
+        meter = Meter(page)
+        page.goto(lasting.url)
+        page.get_by_test_id("composer").wait_for()
+        costs.append(meter.used_s / loop_s(page, meter))
+    print(f"{costs} calibration loops")
+    assert min(costs) <= START_LOOPS
+
+
+def painted(browser: Browser, state: StorageState, url: str) -> float:
+    with tab(browser, state, service_workers="block") as page:
+        return painted_ms(page, url)
 
 
 def test_a_piece_at_the_end_of_a_long_conversation_costs_what_one_at_the_beginning_costs(page: Page, lasting: Serving) -> None:

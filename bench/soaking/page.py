@@ -1,0 +1,212 @@
+"""`./run soak --page [--seconds N]`: the page in a real Chromium. First how soon it paints on a slow device and line; then, while 200
+pieces a second are written into ten conversations, its frames for a minute, and those of a blank page next to it; then its heap, again
+and again after the garbage was collected, while conversations come and go. An hour is `--seconds 3600`.
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from playwright.sync_api import Browser, CDPSession, Page, StorageState, sync_playwright
+
+from bench.load import Address
+from bench.profiling import Profiles
+from bench.serving import Serving
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-dev-shm-usage"]
+CONVERSATIONS, EACH_S = 10, 0.05
+SECONDS, FRAMES_S = 150.0, 60.0
+# New conversations take the place of the old ones so often. A page keeps what it showed last: the first of these stay for a while.
+STAY_S, SAMPLE_S = 15.0, 5.0
+SLOW_FRAMES = 0.01
+# How much higher the last third of the samples may lie than the one before it.
+GROWTH, GROWTH_BYTES = 1.05, 500_000
+# A quarter of the processor, 10 Mbit/s, 40 ms; of several tries the best.
+SLOWER, LINE_BYTES_S, LATENCY_MS = 4, 10_000_000 / 8, 40
+PAINT_MS, PAINT_TRIES = 1500.0, 5
+WAIT_MS = 120_000
+BLANK = "data:text/html,<p>nothing happens here"
+FIRST_PAINT = """() => new Promise(done => new PerformanceObserver(list => {
+  for (const each of list.getEntriesByName('first-contentful-paint')) done(each.startTime);
+}).observe({type: 'paint', buffered: true}))"""
+COUNT_FRAMES = """() => {
+  window.gaps = [];
+  let last = performance.now();
+  const frame = now => { window.gaps.push(now - last); last = now; window.framed = requestAnimationFrame(frame); };
+  window.framed = requestAnimationFrame(frame);
+}"""
+COUNTED = "() => { cancelAnimationFrame(window.framed); return window.gaps.filter(gap => gap > 50).length / window.gaps.length; }"
+
+
+class Meter:
+    """What a page has used: processor time of its main thread, and its heap."""
+
+    def __init__(self, page: Page) -> None:
+        self._inspector: CDPSession = page.context.new_cdp_session(page)
+        self._inspector.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def _metric(self, name: str) -> float:
+        found: Any = self._inspector.send("Performance.getMetrics")
+        return float(next(each["value"] for each in found["metrics"] if each["name"] == name))
+
+    @property
+    def used_s(self) -> float:
+        return self._metric("TaskDuration")
+
+    def cost(self, work: Callable[[], object]) -> float:
+        before = self.used_s
+        work()
+        return self.used_s - before
+
+    def heap_bytes(self) -> float:
+        """Of what is in use. What one collection sets free, the next one may find."""
+        for _ in range(2):
+            self._inspector.send("HeapProfiler.collectGarbage")
+        return self._metric("JSHeapUsedSize")
+
+
+def painted_ms(page: Page, url: str) -> float:
+    """When a tab that fetches everything anew shows something, on a slow device and line."""
+    inspector = page.context.new_cdp_session(page)
+    line = {"offline": False, "latency": LATENCY_MS, "downloadThroughput": LINE_BYTES_S, "uploadThroughput": LINE_BYTES_S}
+    inspector.send("Network.enable")
+    inspector.send("Network.emulateNetworkConditions", line)
+    inspector.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
+    page.goto(url)
+    return float(page.evaluate(FIRST_PAINT))
+
+
+def slow_frames(*pages: Page, wait: Callable[[], object]) -> list[float]:
+    """Of each page, which part of its frames took over 50 ms meanwhile."""
+    for page in pages:
+        page.evaluate(COUNT_FRAMES)
+    wait()
+    return [float(page.evaluate(COUNTED)) for page in pages]
+
+
+def grown(samples: Sequence[float]) -> tuple[float, float]:
+    """The middle and the last third of the samples, each by its median: what came first is the page warming up."""
+    third = len(samples) // 3
+    return statistics.median(samples[third : 2 * third]), statistics.median(samples[2 * third :])
+
+
+def is_flat(samples: Sequence[float]) -> bool:
+    middle, last = grown(samples)
+    return last <= GROWTH * middle + GROWTH_BYTES
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """`paint_ms`: its best first paint, and that of a line of text. `slow` and `blank`: slow frames of the page in `frames_s`, and of a
+    blank one at the same time. `heap`: samples, in bytes.
+    """
+
+    paint_ms: tuple[float, float]
+    frames_s: float
+    slow: float
+    blank: float
+    heap: list[float]
+
+    @property
+    def wrong(self) -> list[str]:
+        middle, last = grown(self.heap)
+        return [
+            *([f"the first paint took {self.paint_ms[0]:.0f} ms"] if self.paint_ms[0] > PAINT_MS else []),
+            *([f"{self.slow:.1%} of the frames took over 50 ms{self._busy}"] if self.slow > SLOW_FRAMES else []),
+            *([f"the heap grew from {_mb(middle)} to {_mb(last)}"] if not is_flat(self.heap) else []),
+        ]
+
+    @property
+    def _busy(self) -> str:
+        return f"; so did {self.blank:.1%} of those of a blank page: this machine is too busy to tell" if self.blank > SLOW_FRAMES else ""
+
+
+def main(seconds: float) -> int:
+    with tempfile.TemporaryDirectory(prefix="holdfast-page-") as name:
+        folder = Path(name)
+        with Serving(folder / "home", profiles=Profiles(folder / "profiles", wanted=False)) as server, chromium() as browser:
+            found = watch(browser, server.address, seconds)
+    middle, last = grown(found.heap)
+    print(f"first paint   {found.paint_ms[0]:.0f} ms; a line of text {found.paint_ms[1]:.0f} ms")
+    print(f"slow frames   {found.slow:.2%} in {found.frames_s:.0f} s; of a blank page {found.blank:.2%}")
+    print(f"heap          {_mb(found.heap[0])} at first, {_mb(middle)} in the middle, {_mb(last)} at last, of {len(found.heap)} samples")
+    print(*(f"- {each}" for each in found.wrong), f"{'FAIL' if found.wrong else 'PASS'}: ./run soak --page --seconds {seconds:g}", sep="\n")
+    return 1 if found.wrong else 0
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Browser]:
+    path = os.environ.get("HOLDFAST_TEST_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+def watch(browser: Browser, address: Address, seconds: float) -> Seen:
+    url = f"http://{address.host}:{address.port}"
+    page, blank = browser.new_page(), browser.new_page()
+    blank.goto(BLANK)
+    page.goto(url)
+    page.get_by_label("Link or token").fill(address.token)
+    page.get_by_test_id("sign-in").click()
+    page.get_by_test_id("composer").wait_for(timeout=WAIT_MS)
+    state = page.context.storage_state()
+    paints = [(_painted(browser, state, url), _painted(browser, state, f"{url}/healthz")) for _ in range(PAINT_TRIES)]
+    meter, frames_s = Meter(page), min(FRAMES_S, seconds / 2)
+    began = time.monotonic()
+    with streaming(address, page):
+        slow, idle = slow_frames(page, blank, wait=lambda: page.wait_for_timeout(1000 * frames_s))
+    samples: list[float] = []
+    while len(samples) < 6 or time.monotonic() - began < seconds:
+        with streaming(address, page):
+            until = time.monotonic() + STAY_S
+            while time.monotonic() < until:
+                page.wait_for_timeout(1000 * SAMPLE_S)
+                samples.append(meter.heap_bytes())
+    return Seen((min(ours for ours, _ in paints), min(text for _, text in paints)), frames_s, slow, idle, samples)
+
+
+def _painted(browser: Browser, state: StorageState, url: str) -> float:
+    with browser.new_context(storage_state=state, service_workers="block") as context:
+        return painted_ms(context.new_page(), url)
+
+
+@contextlib.contextmanager
+def streaming(address: Address, page: Page) -> Iterator[None]:
+    """Into ten new conversations, of which the page shows the first; they are deleted afterwards."""
+    sessions = [str(_ask(address, "POST", "/api/sessions", {})["session_id"]) for _ in range(CONVERSATIONS)]
+    for session in sessions:
+        _ask(address, "POST", f"/api/sessions/{session}/messages", {"text": f"count 100000 {EACH_S}"})
+    page.locator(f'[data-session-id="{sessions[0]}"] > a').click(timeout=WAIT_MS)
+    page.get_by_text("1 2 3 4 5").first.wait_for(timeout=WAIT_MS)
+    try:
+        yield
+    finally:
+        for session in sessions:
+            _ask(address, "POST", f"/api/sessions/{session}/stop", {})
+            _ask(address, "DELETE", f"/api/sessions/{session}")
+
+
+def _ask(address: Address, method: str, path: str, body: object = None) -> Any:
+    connection = http.client.HTTPConnection(address.host, address.port, timeout=WAIT_MS / 1000)
+    headers = {"Authorization": f"Bearer {address.token}", "Content-Type": "application/json"}
+    connection.request(method, path, None if body is None else json.dumps(body), headers)
+    answer = connection.getresponse()
+    said = answer.read()
+    connection.close()
+    if answer.status >= 300:
+        raise RuntimeError(f"{method} {path}: {answer.status} {said.decode(errors='replace')[:200]}")
+    return json.loads(said) if said else None
+
+
+def _mb(size: float) -> str:
+    return f"{size / 1e6:.1f} MB"
