@@ -97,10 +97,21 @@ export function answeredBy(answers: Answers | undefined): string | null {
   return answers.verdict === "approve" ? words.approvedBy(who) : answers.verdict === "deny" ? words.deniedBy(who) : words.answeredBy(who);
 }
 
+/** How the server begins a verdict that also allows a pattern. */
+const ALWAYS = "Approved, and from now on in this conversation: ";
+
 /** A verdict on an approval, in the server's words. */
 export function judged(verdict: Verdict, pattern: string | null): string {
   if (verdict.verdict === "deny") return verdict.reason ? `Denied: ${verdict.reason}` : "Denied.";
-  return verdict.scope === "session" ? `Approved, and from now on in this conversation: ${pattern}` : "Approved.";
+  return verdict.scope === "session" ? `${ALWAYS}${pattern}` : "Approved.";
+}
+
+/** The same in the words of the page, with the pattern apart from them: it is code. Null where a person put it in other words. */
+export function verdictWords(text: string): { says: string; pattern: string | null } | null {
+  const words = t().ask;
+  if (text.startsWith(ALWAYS)) return { says: words.approvedAlways, pattern: text.slice(ALWAYS.length) };
+  const says = { "Approved.": words.approved, "Denied.": words.denied }[text];
+  return says === undefined ? null : { says, pattern: null };
 }
 
 /** With what a reader would not see, or would see in another order, written out: nobody approves a text that looks like another one. */

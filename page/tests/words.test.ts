@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { answeredBy, before, correspondent, decision, judged, passages, saidBy, visible, visibleCode } from "../src/words";
+import { answeredBy, before, correspondent, decision, judged, passages, saidBy, verdictWords, visible, visibleCode } from "../src/words";
 import type { Life, LogLine, Message } from "../src/types";
 import { de } from "../src/words/de";
 import { en } from "../src/words/en";
@@ -26,6 +26,10 @@ test("who answered, and how a verdict reads", () => {
     .toEqual(["approved by you", "denied by ada", "answered by you", null, null]);
   expect(judged({ verdict: "deny", scope: "once", reason: "no" }, null)).toBe("Denied: no");
   expect(judged({ verdict: "approve", scope: "session" }, "terminal(ls *)")).toBe("Approved, and from now on in this conversation: terminal(ls *)");
+  expect(verdictWords(judged({ verdict: "approve", scope: "session" }, "a(*b* c)"))).toEqual({ says: "Approved, and from now on in this conversation:", pattern: "a(*b* c)" });
+  expect(verdictWords(judged({ verdict: "approve", scope: "once" }, "a"))).toEqual({ says: "Approved.", pattern: null });
+  expect(verdictWords(judged({ verdict: "deny", scope: "once" }, "a"))).toEqual({ says: "Denied.", pattern: null });
+  expect(verdictWords("Denied: *not* now"), "a reason is a person's own words").toBeNull();
 });
 
 test("every language words the same facts, and a schedule by what it is", () => {

@@ -10,6 +10,12 @@ from tests.e2e.models import ModelProcess, asking
 from tests.e2e.serving import Serving
 from tests.fakes.models.script import Reply, Script, call, text
 
+# From where to where the line beside it goes.
+STRAND = """box => {
+  const own = box.getBoundingClientRect(), line = getComputedStyle(box, '::before');
+  return [own.top + parseFloat(line.top), own.bottom - parseFloat(line.bottom)];
+}"""
+
 
 def cards(page: Page) -> Locator:
     return page.get_by_test_id("approval")
@@ -21,6 +27,9 @@ def test_a_call_is_approved_once_or_always_or_denied_with_a_reason_and_the_conve
     expect(cards(page)).to_contain_text("May I run terminal in /", timeout=WAIT_MS)
     expect(page.get_by_test_id("approval-arguments")).to_contain_text("echo one two")
     expect(page.get_by_test_id("approval-pattern")).to_have_text("terminal(echo *)")
+    hung = page.get_by_test_id("asking")
+    expect(hung.get_by_test_id("approval")).to_have_count(1)
+    expect(hung.locator("> .mark")).to_have_count(1)  # Nothing was said yet: the strand of the turn begins here.
     page.get_by_test_id("deny-reason").fill("not now")
     page.get_by_test_id("deny").click()
     expect(answers(page).first).to_contain_text("The command was denied, or failed.", timeout=WAIT_MS)
@@ -40,6 +49,20 @@ def test_a_call_is_approved_once_or_always_or_denied_with_a_reason_and_the_conve
     expect(answers(page).nth(2)).to_contain_text("Done.", timeout=WAIT_MS)
     assert "Approved, and from now on in this conversation: terminal(echo *)" in followed
     expect(answer).to_contain_text("denied by you")
+
+
+def test_what_was_allowed_for_good_is_shown_as_code_with_nothing_in_it_invisible(page: Page) -> None:
+    """R5: in the conversation as on the card, while it is on its way, later, and after a reload; no markup of it counts."""
+    send(page, "approve ./clean\u202e *all* `of` it")
+    expected = page.get_by_test_id("approval-pattern").inner_text(timeout=WAIT_MS)
+    assert "clean⟨U+202E⟩ *all* `of` it" in expected
+    page.get_by_test_id("approve-always").click()
+    allowed = said(page, "complete").get_by_test_id("allowed-pattern")
+    for _ in range(2):
+        expect(allowed).to_have_text(expected, timeout=WAIT_MS)
+        assert allowed.evaluate("code => code.tagName") == "CODE"
+        expect(said(page, "complete").nth(1)).to_contain_text(f"Approved, and from now on in this conversation: {expected}")
+        page.reload()
 
 
 def test_a_card_outlives_a_kill_and_what_is_clicked_while_nobody_answers_counts_once(own_page: Page, serving: Serving) -> None:
@@ -103,6 +126,10 @@ def test_the_calls_of_one_step_are_asked_together(browser: Browser, tmp_path: Pa
         send(page, "Do it")
         expect(cards(page)).to_have_count(3, timeout=WAIT_MS)
         expect(page.get_by_test_id("approvals")).to_contain_text("3 calls wait for your approval.")
+        hung, answer = page.get_by_test_id("asking"), answers(page).first
+        expect(hung.locator("> .mark")).to_have_count(0)  # The strand of the answer continues along the cards, without a gap.
+        (_, above), (below, _) = answer.evaluate(STRAND), hung.evaluate(STRAND)
+        assert below <= above + 1, (above, below)
         cards(page).nth(1).get_by_test_id("deny").click()
         expect(cards(page)).to_have_count(2, timeout=WAIT_MS)
         page.get_by_test_id("approve-all").click()

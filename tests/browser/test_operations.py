@@ -18,6 +18,15 @@ def answered(page: Page, count: int = 1) -> None:
     expect(answers(page).nth(count - 1)).to_have_attribute("data-status", "complete", timeout=WAIT_MS)
 
 
+def test_five_figures_are_shown_and_the_others_are_behind_a_fold(page: Page, lasting: Serving) -> None:
+    operate(page, lasting)
+    figures = page.locator(".figs > li")
+    expect(figures.filter(visible=True)).to_have_count(5)
+    page.get_by_test_id("more-figures").get_by_text("More figures").click()
+    expect(figures.filter(visible=True)).to_have_count(10)
+    expect(page.get_by_test_id("more-figures")).to_contain_text("Memory")
+
+
 def test_a_background_process_is_shown_and_ended_by_a_person_who_was_asked_first(page: Page, lasting: Serving) -> None:
     send(page, "background sleep 4321")
     answered(page)

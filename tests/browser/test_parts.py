@@ -271,7 +271,12 @@ def test_an_interruption_stands_in_the_answer_where_it_happened_and_its_facts_be
     assert "R9" not in words
     answer.get_by_test_id("what-happened").click()
     why = seeded_page.get_by_test_id("why")
-    expect(why.get_by_test_id("fact")).to_have_text(["No stop is on record.", "No other rule applies."], timeout=WAIT_MS)
+    facts = why.get_by_test_id("fact")
+    expect(facts).to_have_text(["No stop is on record.", "No other rule applies."], timeout=WAIT_MS)
+    expect(facts.nth(0)).to_be_hidden()  # A line for each rule; the facts of those that did not apply are for who wants them.
+    expect(facts.nth(1)).to_be_visible()
+    why.get_by_test_id("facts").click()
+    expect(facts.nth(0)).to_be_visible()
     expect(why.locator(".hit")).to_contain_text("R9")
     seeded_page.get_by_test_id("close-details").click()
 

@@ -8,7 +8,7 @@ import type { Sent } from "../sending";
 import { isWaiting, liveTurn, openTurn, reading, type View } from "../log";
 import type { Message, Turn } from "../types";
 import { turnEnd } from "../words";
-import { DownIcon } from "./icons";
+import { DownIcon, Mark } from "./icons";
 import { Near } from "./Markdown";
 import { Failing, MessageRow, OutboxRow, SentRow, takenBy, TurnEnd, Working } from "./Messages";
 import { Approvals } from "./ApprovalCard";
@@ -60,6 +60,8 @@ function Rows(props: { view: View }): VNode {
   const turns = new Map(session.turns.map((turn) => [turn.id, turn]));
   const answers_now = settled.some((message) => message.role === "assistant" && message.turn_id === open?.id && message.parts.length > 0);
   const asks = session.questions.map((question) => question.call_id).join("\n");
+  // Whether the strand that the cards hang on begins above them: a call that only asks is drawn as its card.
+  const begun = last?.role === "assistant" && last.turn_id === open?.id && last.parts.some((part) => part.type !== "call" || !session.questions.some((question) => question.call_id === part.call_id));
   const newest = session.turns[session.turns.length - 1];
   const lineOf = (row: Row): Line => {
     if ("turn" in row) return { key: `${row.turn.id}.end`, turn: row.turn, request: row.turn === newest && open === null ? requestOf(settled, row.turn) : null };
@@ -79,8 +81,13 @@ function Rows(props: { view: View }): VNode {
       {plain.map(drawn)}
       {works && open && <Working word={away ? words.unknownAway : open.state === "interrupted" ? words.recovering : words.working} turn={answers_now ? null : open} />}
       {failing && open && !away && <Failing failure={failing} />}
-      <Approvals questions={session.questions.filter((question) => question.kind === "approval")} />
-      {session.questions.filter((question) => question.kind !== "approval").map((question) => <QuestionCard key={question.question_id} question={question} />)}
+      {session.questions.length > 0 && (
+        <div class={begun ? "answer asking begun" : "answer asking"} data-testid="asking">
+          {!begun && <Mark size={20} />}
+          <Approvals questions={session.questions.filter((question) => question.kind === "approval")} />
+          {session.questions.filter((question) => question.kind !== "approval").map((question) => <QuestionCard key={question.question_id} question={question} />)}
+        </div>
+      )}
       {waiting.map((message) => <MessageRow key={message.id} message={message} running={false} waiting={isWaiting(message)} asks="" taken={NOTHING} />)}
     </>
   );

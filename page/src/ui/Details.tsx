@@ -210,21 +210,25 @@ function told(it: Happening): { shape: Shape; tone: string; body: ComponentChild
   }
 }
 
-/** The rules in their order, up to the one that decided, each with the fact it looked at where that is on record. */
+/** The rules in their order, a line each, up to the one that decided; the facts they looked at, where these are on record, for who wants them. */
 function Why(props: { rule: string; why: string | null; considered: Considered[] }): VNode {
   const words = t().details;
   const says = new Map(words.rules);
   const at = words.rules.findIndex(([label]) => label === props.rule);
   const looked = props.considered.length > 0 ? props.considered : words.rules.slice(0, at + 1).map(([rule], index) => ({ rule, fact: "", applies: index === at }));
+  const [facts, setFacts] = useState(false);
   if (looked.length === 0 && !props.why) return <></>;
+  const more = looked.some(({ fact, applies }) => fact && !applies);
   return (
-    <div class="why" data-testid="why">
+    <div class={facts ? "why facts-shown" : "why"} data-testid="why">
       <ul>
         {looked.map((each, index) => {
           const { rule, fact, applies } = each;
-          return <li key={index} class={applies ? "hit" : ""}><span>{rule}</span><span>{says.get(rule) ?? rule}{fact && <i data-testid="fact">{worded(each)}</i>}</span><span>{applies ? words.applies : words.no}</span></li>;
+          // A rule that looked at several facts is one line.
+          return <li key={index} class={applies ? "hit" : ""} hidden={!facts && !applies && looked[index - 1]?.rule === rule}><span>{rule}</span><span>{says.get(rule) ?? rule}{fact && <i data-testid="fact" hidden={!facts && !applies}>{worded(each)}</i>}</span><span>{applies ? words.applies : words.no}</span></li>;
         })}
       </ul>
+      {more && <button type="button" class="link" data-testid="facts" aria-expanded={facts} onClick={() => setFacts(!facts)}>{facts ? words.hideFacts : words.showFacts}</button>}
       {props.why && (locale() === "en" || !props.considered.some((each) => each.known_as)) && <p>{props.why}</p>}
     </div>
   );

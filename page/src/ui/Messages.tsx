@@ -8,7 +8,7 @@ import { isCommand } from "../commands";
 import { t } from "../i18n";
 import type { Item } from "../outbox";
 import type { Answers, Attached, Delivery, Message, ModelFailure, Part, ToolCall, Turn } from "../types";
-import { answeredBy, askingAgain, clock, cutWords, decided, deliverySign, failedRequest, passages, platformName, platformOf, saidBy, sentence, turnEnd, used, visible, visibleCode } from "../words";
+import { answeredBy, askingAgain, clock, cutWords, decided, deliverySign, failedRequest, passages, platformName, platformOf, saidBy, sentence, turnEnd, used, verdictWords, visible, visibleCode } from "../words";
 import { Attachment, Attachments, FileChip } from "./Attachments";
 import { Calls, gist } from "./Calls";
 import { BranchIcon, CloseIcon, Mark, PenIcon, PulseIcon, QuoteIcon, RetryIcon, ShapeIcon, StateSign } from "./icons";
@@ -31,7 +31,7 @@ export const MessageRow = memo<{
       if (message.status === "refused") return <Refused message={message} />;
       return (
         <Said
-          id={message.id} text={message.text} parts={message.parts} status={message.status} by={who(app, message)} at={waiting ? null : message.created_at} answers={message.answers ? asked(message.answers) : null}
+          id={message.id} text={message.text} parts={message.parts} verdict={message.answers?.kind === "approval"} status={message.status} by={who(app, message)} at={waiting ? null : message.created_at} answers={message.answers ? asked(message.answers) : null}
           note={waiting ? words.waitingTurn : (answeredBy(message.answers) ?? (message.edited_at ? words.edited : null))}
           action={<SaidActions message={message} waiting={waiting} begins={!props.inside} />}
         />
@@ -53,11 +53,12 @@ function who(app: App, message: Message): string | null {
   return session_key === undefined ? null : saidBy(message, session_key);
 }
 
-function Said(props: { id?: string; text: string; parts?: Part[]; files?: Attached[] | undefined; status: string; note: string | null; by?: string | null; at: string | null; answers?: string | null; action?: VNode | null; children?: ComponentChildren }): VNode {
+/** `verdict`: it judges a call. */
+function Said(props: { id?: string; text: string; verdict?: boolean; parts?: Part[]; files?: Attached[] | undefined; status: string; note: string | null; by?: string | null; at: string | null; answers?: string | null; action?: VNode | null; children?: ComponentChildren }): VNode {
   return (
     <article class={`said ${props.status}`} id={props.id && `m-${props.id}`} data-testid="message" data-role="user" data-status={props.status} aria-label={props.by ?? t().conversation.you}>
       {props.answers && <p class="said-about" dir="auto">{props.answers}</p>}
-      {props.text !== "" && <div class="bubble"><Markdown text={props.text} /></div>}
+      {props.text !== "" && <div class="bubble">{props.verdict ? <Judged text={props.text} /> : <Markdown text={props.text} />}</div>}
       {props.parts && <Attachments parts={props.parts} />}
       {props.files && props.files.length > 0 && <div class="attachments">{props.files.map((file) => <FileChip key={file.attachment_id} name={file.name} size={file.size} />)}</div>}
       <div class="foot">
@@ -69,6 +70,13 @@ function Said(props: { id?: string; text: string; parts?: Part[]; files?: Attach
       {props.children}
     </article>
   );
+}
+
+/** A verdict. What it allows is shown as it is: nothing in it counts as markup, and nothing in it is invisible. */
+function Judged(props: { text: string }): VNode {
+  const words = verdictWords(props.text);
+  if (words === null) return <Markdown text={props.text} />;
+  return <div class="prose"><p dir="auto">{words.says}{words.pattern !== null && <> <code data-testid="allowed-pattern" dir="ltr">{visible(words.pattern)}</code></>}</p></div>;
 }
 
 /** What can be done with something you said. `begins`: its turn started from it. */
@@ -128,7 +136,7 @@ export const OutboxRow = memo<{ item: Item }>(({ item }) => {
   const app = useApp();
   const words = t().conversation;
   if (item.refused === null && isCommand(item.text)) return <Spoken text={item.text} note={item.tries > 1 ? words.kept : null} at={null} />;
-  if (item.refused === null) return <Said text={item.text} files={item.attachments} status="sending" note={item.tries > 1 ? words.kept : t().state.sendingHere} at={null} />;
+  if (item.refused === null) return <Said text={item.text} files={item.attachments} verdict={item.verdict !== undefined} status="sending" note={item.tries > 1 ? words.kept : t().state.sendingHere} at={null} />;
   return (
     <Said text={item.text} files={item.attachments} status="refused" note={t().state.notSent} at={null}>
       <div class="said-problem" role="alert">

@@ -336,9 +336,8 @@ export const de: Words = {
     expired: (when) => `Abgelaufen ${when}: Das kann nicht mehr beantwortet werden.`,
     openFor: (time) => `Noch ${time} offen, auch über Neustarts`,
     approved: "Erlaubt.",
-    approvedAlways: (pattern) => `Erlaubt, und ab jetzt in diesem Gespräch: ${pattern}`,
+    approvedAlways: "Erlaubt, und ab jetzt in diesem Gespräch:",
     denied: "Abgelehnt.",
-    deniedBecause: (reason) => `Abgelehnt: ${reason}`,
   },
 
   composer: {
@@ -468,6 +467,8 @@ export const de: Words = {
     ended: { completed: "Beantwortet", failed: "Fehlgeschlagen", cancelled: "Gestoppt", set_aside: "Zurückgestellt" },
     why: "Warum",
     applies: "trifft zu",
+    showFacts: "Mit den Tatsachen",
+    hideFacts: "Ohne die Tatsachen",
     no: "nein",
     notRepeated: "Fertige Aufrufe liefen nicht noch einmal.",
     noCalls: "Keine Aufrufe.",
@@ -539,7 +540,7 @@ export const de: Words = {
       stopSays: (turns) => `${turns === 0 ? "Jetzt läuft nichts." : turns === 1 ? "Ein Durchgang wird unterbrochen und geht weiter, wenn Holdfast wieder gestartet ist." : `${turns} Durchgänge werden unterbrochen und gehen weiter, wenn Holdfast wieder gestartet ist.`} Diese Seite kann es nicht starten: Tipp holdfast serve.`,
       done: { pause: "Für eine Stunde pausiert.", unpause: "Arbeitet wieder.", restart: "Neu gestartet.", stop: "Holdfast stoppt." },
     },
-    figures: { running: "Laufende Durchgänge", retiring: (count) => `${count} in einem abtretenden Prozess`, inbox: "Eingang", waits: (age) => `ältester seit ${age}`, nothingWaits: "nichts wartet", outbox: "Ausgang", unknown: (count) => `${count} unbekannt`, allDelivered: "alles zugestellt", inboxLag: "Verzug im Eingang", inboxLagFoot: "längstes Warten auf einen Durchgang", firstText: "Erster Text", firstTextFoot: "nach Beginn des Durchgangs, Median", held: "Ausgesetzt", pending: (count) => `${count} warten aufs Fortsetzen`, commit: "Commit", commitFoot: "auf die Platte, im Mittel", lag: "Verzug der Schleife", lagFoot: "höchstens, in zehn Sekunden", memory: "Speicher", memoryFoot: (pid) => `von Prozess ${pid}`, needs: "Braucht einen Menschen", oldest: (age) => `ältestes seit ${age}`, nobody: "Nichts wartet auf dich." },
+    figures: { running: "Laufende Durchgänge", retiring: (count) => `${count} in einem abtretenden Prozess`, inbox: "Eingang", waits: (age) => `ältester seit ${age}`, nothingWaits: "nichts wartet", outbox: "Ausgang", unknown: (count) => `${count} unbekannt`, allDelivered: "alles zugestellt", inboxLag: "Verzug im Eingang", inboxLagFoot: "längstes Warten auf einen Durchgang", firstText: "Erster Text", firstTextFoot: "nach Beginn des Durchgangs, Median", held: "Ausgesetzt", pending: (count) => `${count} warten aufs Fortsetzen`, commit: "Commit", commitFoot: "auf die Platte, im Mittel", lag: "Verzug der Schleife", lagFoot: "höchstens, in zehn Sekunden", memory: "Speicher", memoryFoot: (pid) => `von Prozess ${pid}`, needs: "Braucht einen Menschen", oldest: (age) => `ältestes seit ${age}`, nobody: "Nichts wartet auf dich.", more: "Weitere Zahlen" },
     day: "Letzte 24 Stunden",
     daySub: "Neustarts, Übergaben, Pausen, und was sie kosteten",
     hours: { 1: "1 h", 24: "24 h", 168: "7 T" },

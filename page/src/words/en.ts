@@ -324,9 +324,8 @@ export const en = {
     expired: (when: string) => `Expired ${when}: it can no longer be answered.`,
     openFor: (time: string) => `Open for ${time}, also across restarts`,
     approved: "Approved.",
-    approvedAlways: (pattern: string | null) => `Approved, and from now on in this conversation: ${pattern}`,
+    approvedAlways: "Approved, and from now on in this conversation:",
     denied: "Denied.",
-    deniedBecause: (reason: string) => `Denied: ${reason}`,
   },
 
   composer: {
@@ -442,6 +441,8 @@ export const en = {
     ended: { completed: "Completed", failed: "Failed", cancelled: "Stopped", set_aside: "Set aside" } as Record<string, string>,
     why: "Why",
     applies: "applies",
+    showFacts: "With the facts",
+    hideFacts: "Without the facts",
     no: "no",
     notRepeated: "Finished calls were not run again.",
     noCalls: "No calls.",
@@ -513,7 +514,7 @@ export const en = {
       stopSays: (turns: number) => `${turns === 0 ? "Nothing runs now." : turns === 1 ? "One turn is interrupted, and continues when Holdfast is started again." : `${turns} turns are interrupted, and continue when Holdfast is started again.`} This page cannot start it: type holdfast serve.`,
       done: { pause: "Paused for an hour.", unpause: "Working again.", restart: "Restarted.", stop: "Holdfast is stopping." },
     },
-    figures: { running: "Running turns", retiring: (count: number) => `${count} in a retiring process`, inbox: "Inbox", waits: (age: string) => `oldest for ${age}`, nothingWaits: "nothing waits", outbox: "Outbox", unknown: (count: number) => `${count} unknown`, allDelivered: "all delivered", inboxLag: "Inbox lag", inboxLagFoot: "longest wait for a turn", firstText: "First text", firstTextFoot: "after the turn began, median", held: "Suspended", pending: (count: number) => `${count} wait to be resumed`, commit: "Commit", commitFoot: "to disk, on average", lag: "Loop lag", lagFoot: "at most, in ten seconds", memory: "Memory", memoryFoot: (pid: number) => `of process ${pid}`, needs: "Needs a person", oldest: (age: string) => `oldest for ${age}`, nobody: "Nothing waits for you." },
+    figures: { running: "Running turns", retiring: (count: number) => `${count} in a retiring process`, inbox: "Inbox", waits: (age: string) => `oldest for ${age}`, nothingWaits: "nothing waits", outbox: "Outbox", unknown: (count: number) => `${count} unknown`, allDelivered: "all delivered", inboxLag: "Inbox lag", inboxLagFoot: "longest wait for a turn", firstText: "First text", firstTextFoot: "after the turn began, median", held: "Suspended", pending: (count: number) => `${count} wait to be resumed`, commit: "Commit", commitFoot: "to disk, on average", lag: "Loop lag", lagFoot: "at most, in ten seconds", memory: "Memory", memoryFoot: (pid: number) => `of process ${pid}`, needs: "Needs a person", oldest: (age: string) => `oldest for ${age}`, nobody: "Nothing waits for you.", more: "More figures" },
     day: "Last 24 hours",
     daySub: "restarts, hand-overs, pauses and what they cost",
     hours: { 1: "1 h", 24: "24 h", 168: "7 d" } as Record<number, string>,

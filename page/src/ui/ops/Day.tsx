@@ -33,7 +33,7 @@ function DayPlot(props: { timeline: Timeline; hours: number; retiring: number[] 
   const { retiring } = props;
   const { lives, turns } = props.timeline;
   const from = Date.parse(turns.since);
-  const to = from + turns.bucket_s * 1000 * turns.completed.length;
+  const to = from + Math.round((turns.bucket_s * turns.completed.length) / 3600) * 3_600_000; // Buckets are given in whole seconds.
   const x = (at: number): number => LEFT + ((Math.min(to, Math.max(from, at)) - from) / (to - from)) * (RIGHT - LEFT);
   const shown = lives.filter((life) => life.until === null || Date.parse(life.ended_at ?? life.until) > from).slice(-8);
   const pauses = bands(props.timeline.pauses, from, to, ((to - from) * PAUSE_WORDS) / (RIGHT - LEFT));

@@ -25,18 +25,25 @@ export function Figures(): VNode {
   const oldest = needs?.[0]?.since;
   const since = (at: string): string => duration(now - Date.parse(at));
   return (
-    <ul class="figs">
-      <Figure title={words.running} value={count(status?.running_turns)} foot={retiring > 0 ? words.retiring(retiring) : ""} series={measured("running_turns")} />
-      <Figure title={words.inboxLag} value={time(newest(measured("inbox_lag_ms")))} foot={words.inboxLagFoot} series={measured("inbox_lag_ms")} />
-      <Figure title={words.firstText} value={time(newest(measured("first_text_ms")))} foot={words.firstTextFoot} series={measured("first_text_ms")} />
-      <Figure title={words.outbox} value={count(outbox.value?.deliveries.length)} foot={unknown > 0 ? words.unknown(unknown) : outbox.value ? words.allDelivered : ""} series={measured("outbox")} warns={unknown > 0} />
-      <Figure title={words.needs} value={count(needs?.length)} foot={oldest ? words.oldest(since(oldest)) : needs ? words.nobody : ""} needs={(needs?.length ?? 0) > 0} />
-      <Figure title={words.inbox} value={count(inbox.value?.waiting)} foot={inbox.value?.oldest_at ? words.waits(since(inbox.value.oldest_at)) : inbox.value ? words.nothingWaits : ""} series={measured("inbox")} />
-      <Figure title={words.held} value={count(status?.suspended)} foot={status && status.pending > 0 ? words.pending(status.pending) : ""} />
-      <Figure title={words.commit} value={time(newest(measured("commit_ms")))} foot={words.commitFoot} series={measured("commit_ms")} />
-      <Figure title={words.lag} value={time(newest(measured("loop_lag_ms")))} foot={words.lagFoot} series={measured("loop_lag_ms")} />
-      <Figure title={words.memory} value={bytes(newest(measured("memory_bytes")))} foot={words.memoryFoot(status?.pid ?? 0)} series={measured("memory_bytes")} />
-    </ul>
+    <>
+      <ul class="figs">
+        <Figure title={words.running} value={count(status?.running_turns)} foot={retiring > 0 ? words.retiring(retiring) : ""} series={measured("running_turns")} />
+        <Figure title={words.inboxLag} value={time(newest(measured("inbox_lag_ms")))} foot={words.inboxLagFoot} series={measured("inbox_lag_ms")} />
+        <Figure title={words.firstText} value={time(newest(measured("first_text_ms")))} foot={words.firstTextFoot} series={measured("first_text_ms")} />
+        <Figure title={words.outbox} value={count(outbox.value?.deliveries.length)} foot={unknown > 0 ? words.unknown(unknown) : outbox.value ? words.allDelivered : ""} series={measured("outbox")} warns={unknown > 0} />
+        <Figure title={words.needs} value={count(needs?.length)} foot={oldest ? words.oldest(since(oldest)) : needs ? words.nobody : ""} needs={(needs?.length ?? 0) > 0} />
+      </ul>
+      <details class="more-figs" data-testid="more-figures">
+        <summary>{words.more}</summary>
+        <ul class="figs">
+          <Figure title={words.inbox} value={count(inbox.value?.waiting)} foot={inbox.value?.oldest_at ? words.waits(since(inbox.value.oldest_at)) : inbox.value ? words.nothingWaits : ""} series={measured("inbox")} />
+          <Figure title={words.held} value={count(status?.suspended)} foot={status && status.pending > 0 ? words.pending(status.pending) : ""} />
+          <Figure title={words.commit} value={time(newest(measured("commit_ms")))} foot={words.commitFoot} series={measured("commit_ms")} />
+          <Figure title={words.lag} value={time(newest(measured("loop_lag_ms")))} foot={words.lagFoot} series={measured("loop_lag_ms")} />
+          <Figure title={words.memory} value={bytes(newest(measured("memory_bytes")))} foot={words.memoryFoot(status?.pid ?? 0)} series={measured("memory_bytes")} />
+        </ul>
+      </details>
+    </>
   );
 }
 
