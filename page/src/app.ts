@@ -318,7 +318,8 @@ export class App {
 
   closeDetails(): void {
     this.details.value = null;
-    document.querySelector<HTMLElement>("[data-testid=details-button]")?.focus();
+    // Under a sheet nothing can have the focus: not before it is drawn away.
+    requestAnimationFrame(() => document.querySelector<HTMLElement>("[data-testid=details-button]")?.focus());
   }
 
   /** Back to a conversation that was begun here and is not known to the server yet. */

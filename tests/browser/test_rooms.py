@@ -3,12 +3,17 @@
 import re
 from typing import Any
 
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Request, StorageState, expect
 
 from tests.browser.acting import WAIT_MS, answers, open_session, said, send
 from tests.browser.conftest import printed_address, tab
 from tests.e2e.serving import Serving, wait_until
 
+# As if somebody looked at another tab.
+HIDE = """state => {
+  Object.defineProperty(document, 'visibilityState', {value: state, configurable: true});
+  document.dispatchEvent(new Event('visibilitychange'));
+}"""
 # A file arrives as browsers say it: in the data of a paste or of a drop.
 ARRIVES = """(box, [kind, name]) => {
   const data = new DataTransfer();
@@ -197,3 +202,41 @@ def test_a_restart_and_a_stop_ask_first_and_say_what_will_happen(browser: Browse
         page.get_by_test_id("stop-gateway").click()
         page.get_by_test_id("confirm-yes").click()
         expect(page.get_by_test_id("away")).to_contain_text("Holdfast is not answering.", timeout=WAIT_MS)
+
+
+def test_a_tab_that_nobody_looks_at_gives_its_connection_back_and_asks_again_when_it_is_seen(
+    browser: Browser, lasting: Serving, signed_in: StorageState
+) -> None:
+    """Browsers allow only a few connections to a server: after a minute the tabs in front can have it."""
+    with tab(browser, signed_in, service_workers="block") as page:
+        page.clock.install()
+        page.goto(lasting.url)
+        expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live", timeout=WAIT_MS)
+        streams: list[Request] = []
+        page.on("request", lambda request: streams.append(request) if "/api/events" in request.url else None)
+        page.on("requestfailed", lambda request: streams.remove(request) if request in streams else None)
+        page.reload()  # From here on they are counted.
+        expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live", timeout=WAIT_MS)
+        assert len(streams) == 1
+        page.evaluate(HIDE, "hidden")
+        page.clock.run_for(5_000)
+        assert len(streams) == 1
+        for _ in range(3):  # And it stays so.
+            page.clock.run_for(60_000)
+            page.wait_for_timeout(200)
+            assert streams == []
+        page.evaluate(HIDE, "visible")
+        expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live", timeout=WAIT_MS)
+        assert len(streams) == 1
+
+
+def test_what_becomes_of_an_answer_is_said_aloud_once_and_not_its_pieces(page: Page) -> None:
+    """For who hears the page: one polite line; the answer itself is silent while it grows."""
+    send(page, "count 40 0.05")
+    expect(answers(page).first.locator(".answer-body")).to_have_attribute("aria-live", "off", timeout=WAIT_MS)
+    line = page.get_by_test_id("announcer")
+    expect(line).to_have_text("The answer is finished.", timeout=WAIT_MS)
+    assert line.get_attribute("role") == "status"
+    expect(page.get_by_role("log")).to_have_attribute("aria-relevant", "additions")
+    send(page, "ask Which way?")
+    expect(line).to_contain_text("Which way?", timeout=WAIT_MS)

@@ -84,7 +84,7 @@ function Announcer(props: { app: App }): VNode {
     else if (session.state === "running") say(words.saidAnswering);
     else if (session.state === "idle") say(words.saidFinished);
   });
-  return <div class="sr-only" role="status">{said}</div>;
+  return <div class="sr-only" role="status" data-testid="announcer">{said}</div>;
 }
 
 function ToastView(props: { app: App }): VNode {
