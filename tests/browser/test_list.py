@@ -6,7 +6,7 @@ from playwright.sync_api import Browser, FilePayload, Locator, Page, StorageStat
 
 from tests.browser.acting import WAIT_MS, answers, open_session, said, send
 from tests.browser.conftest import tab
-from tests.e2e.serving import Serving
+from tests.e2e.serving import Serving, wait_until
 
 
 def item(page: Page, session: str) -> str:
@@ -121,6 +121,8 @@ def test_what_the_server_finds_late_does_not_take_the_place_of_a_chosen_action(p
     """Enter does what was chosen when the key went down, not what came from the server a moment before."""
     session = lasting.new_session()
     lasting.post(session, "/status of the keyboard")
+    with lasting.client() as client:
+        wait_until(lambda: bool(client.get("/api/search", params={"q": "keyboard"}).json()["hits"]))
     page.keyboard.press("Control+k")
     page.get_by_test_id("palette-field").fill("keyboard")
     entries = page.get_by_test_id("palette-entry")

@@ -21,7 +21,7 @@ def test_the_answer_completes_by_itself_after_the_server_was_killed_and_came_bac
     """P7, R9: no reload; what was being typed is still there; the cut says what was decided and why, and a reload shows the same. So do
     another tab and a phone that were looking on.
     """
-    send(own_page, f"count {LAST} 0.05")
+    send(own_page, f"count {LAST} 0.15")
     expect(answers(own_page).first).to_contain_text("1 2", timeout=WAIT_MS)
     open_session(own_page)
     tab, phone = own_page.context.new_page(), own_page.context.new_page()

@@ -138,12 +138,13 @@ def test_words_that_steer_and_were_not_taken_are_given_to_the_resumed_attempt_or
 
     life.post(page, "go > look slow | done")
     life.until(lambda: home.edge.count("look slow begins"))
-    told = steer("go > look slow | done")
+    newest = "go > look slow | done, really" if edited else "go > look slow | done"
+    told = steer(newest)
     life.die()
     life = home.start()
     life.rest(page)
     given = [item.text for item in models.requests[-1].history if isinstance(item, User)]
-    assert given == ["go > look slow | done", told] and life.outcomes(page) == ["completed"]
+    assert given == [newest, told] and life.outcomes(page) == ["completed"]
     kinds = [item.kind for item in life.events(page)]
     assert kinds.index("cause.taken") < len(kinds) - 1 - kinds[::-1].index("model.responded"), "on record before the model sees it"
     models.silent_s = 3.0  # The only step of the next turn: nothing is taken while its response is awaited.
