@@ -113,3 +113,19 @@ async def test_a_full_disk_keeps_the_room_that_is_left_for_the_ends_of_what_runs
         assert notes
         other.close()
         db.close()
+
+
+def test_what_another_thread_copied_is_on_disk_before_the_writer_copies_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite syncs the database only once everything is copied: the writer, who comes last, would wait for all of it."""
+    path = tmp_path / "holdfast.db"
+    writer = connect(path)
+    length = wal.WalLength()
+    length.watch(writer)
+    writer.execute("CREATE TABLE t (a)")
+    other = apsw.Connection(str(path))
+    synced: list[os.stat_result] = []
+    monkeypatch.setattr(os, "fdatasync", lambda descriptor: synced.append(os.fstat(descriptor)))
+    length.copy_most(other, may=lambda: True)
+    assert synced and all(os.path.samestat(each, path.stat()) for each in synced)
+    other.close()
+    writer.close()

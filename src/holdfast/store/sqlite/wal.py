@@ -1,5 +1,7 @@
 """The length of SQLite's write-ahead log: when it is copied back into the database, and by whom."""
 
+import contextlib
+import os
 import time
 from collections.abc import Callable
 
@@ -16,6 +18,8 @@ PASSES = 3
 # Readers that follow each other closely keep it from starting over. At this length the writer waits a moment until none of them is in it.
 RESTART_PAGES = 12000  # Less than the reserve for a full disk holds.
 RESTART_WAIT_S = 0.1  # As long as a read may take.
+# Where Linux shows what this process has open.
+DESCRIPTORS = "/proc/self/fd"
 
 
 class WalLength:
@@ -81,6 +85,8 @@ class WalLength:
             if not may():
                 break
             copied = copied_back(db)
+            if copied is not None:
+                flush(db)
             left = 0 if copied is None else self.pages - copied
             if left <= REST_PAGES:
                 break
@@ -89,6 +95,19 @@ class WalLength:
     def give_back(self, db: apsw.Connection) -> None:
         if checkpoint(db, apsw.SQLITE_CHECKPOINT_TRUNCATE, after=wait_a_while):
             self.pages = 0
+
+
+def flush(db: apsw.Connection) -> None:
+    """Has the disk take what was copied into the database. SQLite does that only when it has copied everything, and so leaves it to the
+    writer, who comes last. By a descriptor that SQLite has open: one of our own could not be closed without giving up SQLite's locks.
+    """
+    with contextlib.suppress(OSError):
+        found = os.stat(db.filename)
+        for name in os.listdir(DESCRIPTORS):
+            with contextlib.suppress(OSError):  # It was closed meanwhile.
+                if os.path.samestat(os.fstat(int(name)), found):
+                    os.fdatasync(int(name))
+                    return
 
 
 def copied_back(db: apsw.Connection) -> int | None:
