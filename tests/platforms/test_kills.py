@@ -56,5 +56,8 @@ FAR_SIDES = (telegram_by_polling, telegram_by_webhook, slack_by_socket, slack_ov
 async def test_killed_at_any_step_each_message_is_answered_once_whole_and_in_order(
     tmp_path: Path, far_side: Open, kind: str, at_least: int, moment: str
 ) -> None:
-    """P1, P4, B11: LESSONS' table of kills, at each platform's own wire."""
-    assert await die_at_each(tmp_path, far_side, kind, moment) >= at_least
+    """P1, P4, B11: LESSONS' table of kills, at each platform's own wire. Where the platform calls us, every other commit: only the way in
+    is another one there.
+    """
+    every_other = kind == "commit" and far_side in (telegram_by_webhook, slack_over_http)
+    assert await die_at_each(tmp_path, far_side, kind, moment, stride=2 if every_other else 1) >= at_least // (1 + every_other)
