@@ -17,7 +17,7 @@ from tests.fakes.hooks import Hook
 from tests.platforms.mortal import Mortal, way
 from tests.platforms.rigs import ANN, BOB, Rig, until
 
-AT_ONCE = 4
+AT_ONCE = 2
 MOST_STEPS = 200
 # A recovery has about so many steps.
 RECOVERY = 19
