@@ -204,9 +204,14 @@ def told(page: Page) -> str:
 
 
 def same_after_a_reload(page: Page) -> None:
-    """P7"""
+    """P7: as a tab shows it that was opened just now, and then this one, too."""
     expect(page.get_by_test_id("connection")).to_have_attribute("data-state", "live", timeout=WAIT_MS)
+    fresh = page.context.new_page()
+    fresh.goto(page.url)
+    expect(row(fresh)).to_be_visible(timeout=WAIT_MS)
+    wait_until(lambda: told(page) == told(fresh))  # What this one only follows may come a moment later.
     followed = told(page)
+    fresh.close()
     page.reload()
     expect(row(page)).to_be_visible(timeout=WAIT_MS)
     wait_until(lambda: told(page) == followed)

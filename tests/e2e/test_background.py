@@ -377,10 +377,15 @@ def test_the_calls_of_the_documentation_are_calls_of_the_tool(tmp_path: Path) ->
     """Run by a real gateway, for an agent that makes them."""
     with Serving(tmp_path / "home", agent_module="tests.e2e.calling:agent", policy_allow="processes") as serving:
         session_id = serving.new_session()
-        for block in blocks("json"):
+
+        def calls() -> list[dict[str, Any]]:
+            """Whatever processes have to tell between them."""
+            return [call for message in serving.wait_for(session_id)["messages"] for call in message.get("tool_calls", ())]
+
+        for number, block in enumerate(blocks("json"), 1):
             serving.post(session_id, block)
-            view = serving.wait_for(session_id)
-            call = view["messages"][-1]["tool_calls"][0]
+            wait_until(lambda number=number: len(calls()) == number)  # type: ignore[misc]
+            call = calls()[-1]
             assert call["outcome"] == "done", call
             assert json.loads(block) == call["arguments"]
         assert [process["state"] for process in serving.session(session_id)["processes"]] == ["running", "running"]

@@ -133,6 +133,7 @@ async def test_the_plain_case(bench: Bench) -> None:
 async def test_what_a_command_leaves_in_the_background_holds_up_nothing_and_is_named(bench: Bench, command: str) -> None:
     """P3: it goes on, and the result says so."""
     result = await bench.run(f"echo before; {command}")
+    await bench.until(bench.running)  # One that just becomes another program is not seen for a moment.
     [process] = bench.running()
     # A process that was just forked still has the name of its shell.
     said = [ToolResult(ToolOutcome.DONE, f"before\n({bench.background}: {name} (pid {process.pid}))") for name in ("sleep", "sh")]
