@@ -62,12 +62,12 @@ async def die_at_each(folder: Path, far_side: Open, kind: str, moment: str, *, s
             place.mkdir()
             async with far_side() as far:
                 try:
-                    died = await Story(place, far, can).told(kind, moment, number)
+                    died, reached = await Story(place, far, can).told(kind, moment, number)
                 except BaseException as error:
                     error.add_note(f"It died {moment} {kind} {number}.")
                     raise
             steps.deaths += died
-            steps.over = steps.over or not died
+            steps.over = steps.over or not reached
 
     async with asyncio.TaskGroup() as telling:
         for _ in range(at_once):
@@ -85,8 +85,8 @@ class Story:
         self._knows = bool(can.finds or can.key_lasts_s or can.echoes_s)
         self._lives = 0
 
-    async def told(self, kind: str, moment: str, number: int) -> bool:
-        """Whether it came to that step."""
+    async def told(self, kind: str, moment: str, number: int) -> tuple[bool, bool]:
+        """Whether it died, and whether it came to that step. A request that only waits for news may outlast the story."""
         with self._alive() as first:
             assert await first.hears("begun")
             if kind == "commit":
@@ -96,11 +96,12 @@ class Story:
             said = [await self._rig.say(GROWING), await self._rig.say("next")]
             await self._rig.say(f"say:{self._long}", chat=BOB, who=BOB)
             died = not await self._is_over(first)
+            reached = died or (kind == "request" and self._gate.passed >= number)
         if died and (number % 2 == 0 or not await self._is_made_good(kind, moment, 1 + number * 7 % RECOVERY)):
             with self._alive() as last:
                 assert await self._is_over(last)
         await self._check(said)
-        return died
+        return died, reached
 
     async def _is_made_good(self, kind: str, moment: str, number: int) -> bool:
         """By a process that dies as well, at some step from its start on, unless it is done before that."""

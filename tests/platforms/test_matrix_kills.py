@@ -24,7 +24,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[World]]:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize(("kind", "at_least"), [("commit", 10), ("request", 3)])
+@pytest.mark.parametrize(("kind", "at_least"), [("commit", 10), ("request", 5)])
 async def test_killed_at_any_step_each_message_is_answered_once_whole_and_in_order(
     tmp_path: Path, worlds: list[World], kind: str, at_least: int, moment: str
 ) -> None:
