@@ -316,7 +316,7 @@ def has_tests(folder: Path) -> bool:
 
 def account(ended: list[Ended], started: float, took_s: float, busy_s: float) -> Iterator[str]:
     """Where the time went. What ended long after everything else should have begun earlier, or have been in other company. `busy_s`: of all
-    cores, whoever used them: the parts do not hear what processes used that outlived those which had started them.
+    cores, by any program: the parts do not hear what processes used that outlived those which had started them.
     """
     cores = os.cpu_count() or 1
     yield f"{'took':>8} {'processor':>10}"
