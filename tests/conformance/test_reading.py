@@ -1,5 +1,7 @@
 """Reading the log: order, pages, cursors, and what happens when its bytes were changed (P7, F8)."""
 
+import asyncio
+
 import pytest
 
 from holdfast.core import events as e
@@ -331,3 +333,20 @@ async def test_what_was_read_of_a_conversation_grows_by_what_is_new(store: Store
     grown, whole = await store.transcript(session, known=known), await store.transcript(session)
     assert grown is known and grown.seq == whole.seq == session.seq
     assert [message.text for message in grown.messages] == [message.text for message in whole.messages] == ["hello", "one!", "hello", "two"]
+
+
+async def test_conversations_that_are_read_at_once_leave_room_for_short_reads(store: Store) -> None:
+    """P8: somebody who wants to know something short waits for a slice of one conversation, not for pages of all of them."""
+    sessions = []
+    for number in range(4):
+        turn = await running(store, f"s{number}", f"t{number}")
+        for _ in range(3):
+            turn = await append(store, turn, *(text("x", place) for place in range(1000)))
+        sessions.append(await store.session(f"s{number}"))
+    folding = asyncio.gather(*(store.transcript(session) for session in sessions))
+    short = 0
+    while not folding.done():
+        await store.session("s0")
+        short += 1
+    assert [transcript.seq for transcript in await folding] == [session.seq for session in sessions]
+    assert short > 30

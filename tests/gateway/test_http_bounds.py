@@ -279,9 +279,29 @@ def test_room_is_kept_for_the_store_for_tools_and_for_a_hand_over() -> None:
 
 async def test_garbage_is_collected_while_it_serves(world: World) -> None:
     """A start loads everything without looking for garbage."""
+    before = gc.get_threshold()
     gc.disable()
     try:
         async with web.serving(world):
             assert gc.isenabled()
     finally:
         gc.enable()
+        gc.set_threshold(*before)
+
+
+async def test_what_grows_is_not_looked_through_as_a_whole(world: World) -> None:
+    """P8: a new process reads long conversations; nobody else waits while all that it knows is looked through for garbage."""
+    before = gc.get_threshold()
+    collected: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        collected.append(info["generation"])
+
+    try:
+        async with web.serving(world):
+            gc.callbacks.append(note)
+            grown = [[number] for number in range(200_000)]
+            gc.callbacks.remove(note)
+        assert len(grown) and 0 in collected and 2 not in collected
+    finally:
+        gc.set_threshold(*before)

@@ -28,6 +28,8 @@ from holdfast.store.tx import Tx
 
 E = TypeVar("E", bound=StrEnum)
 MAX_ROWS = 1000
+# Folding so many takes a millisecond or two, for which the event loop may have to wait.
+FOLD_ROWS = 200
 MAX_INTEGER = 2**62
 
 
@@ -175,8 +177,8 @@ def events(tx: Tx, session_id: str, after: int, limit: int, records: bool, make:
 
 
 def fold(tx: Tx, transcript: Transcript, session_id: str, after: int, until: int | None, records: bool) -> tuple[int | None, list[Finding]]:
-    """Adds the next page behind `after`, up to `until`, to a transcript. Gives where to go on behind, None when there is no more."""
-    page, found = events(tx, session_id, after, MAX_ROWS, records)
+    """Adds the next slice behind `after`, up to `until`, to a transcript. Gives where to continue, None when there is no more."""
+    page, found = events(tx, session_id, after, FOLD_ROWS, records)
     transcript.extend(item for item in page if until is None or item.seq <= until)
     return (page[-1].seq if page.more and (until is None or page[-1].seq < until) else None), found
 
