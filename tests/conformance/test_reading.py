@@ -2,15 +2,17 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from holdfast.core import events as e
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import Damaged, Logged
+from holdfast.core.history import History
 from holdfast.core.turns import Outcome
 from holdfast.ports.store import Store
 from tests.conformance.backends import BEGINNING, COLUMNS, Backend
-from tests.conformance.steps import ENDED, NOW, append, kinds, new_owner, new_session, running, say, start, text, whole_log
+from tests.conformance.steps import ANSWER, ENDED, NOW, append, kinds, new_owner, new_session, running, say, start, text, whole_log
 
 pytestmark = pytest.mark.anyio
 
@@ -350,3 +352,48 @@ async def test_conversations_that_are_read_at_once_leave_room_for_short_reads(st
         short += 1
     assert [transcript.seq for transcript in await folding] == [session.seq for session in sessions]
     assert short > 30
+
+
+async def summarised(store: Store) -> int:
+    """Four turns, of which the third is running when the fourth message comes; then it sums the first two up. Gives the place from which
+    it, and what follows, is read.
+    """
+    owner = await new_owner(store)
+    await append(store, await running(store, "s1", "t1", owner=owner), text("one"), ANSWER, ENDED)
+    await say(store, text="second")
+    turn = await start(store, "s1", "t2", owner=owner)
+    await say(store, text="third")
+    await append(store, turn, text("two"), e.MessageWritten(message_id="t2.answer", role="assistant", content="two"), ENDED)
+    turn = await start(store, "s1", "t3", owner=owner)
+    await say(store, text="fourth")
+    compacted = e.ContextCompacted(through=2, summary="what was said")
+    recall = (await store.transcript(await store.session("s1"))).recall(compacted)
+    compacted = msgspec.structs.replace(compacted, recall=recall)
+    await append(store, turn, compacted, e.MessageWritten(message_id="t3.answer", role="assistant", content="three"), ENDED)
+    await append(store, await start(store, "s1", "t4", owner=owner), text("fo"))
+    return recall
+
+
+async def test_what_a_summary_stands_for_is_not_read_for_an_agent(store: Store) -> None:
+    """A conversation may be long; what its next turn costs is what its agent is given. People still read all of it."""
+    recall = await summarised(store)
+    session = await store.session("s1")
+    whole, short = await store.transcript(session), await store.transcript(session, whole=False)
+    accepted = {item.event.text: item.seq for item in await whole_log(store, "s1") if isinstance(item.event, e.MessageAccepted)}
+    assert (whole.behind, short.behind) == (0, recall) and recall == accepted["third"] - 1
+    assert [turn.id for turn in short.turns] == ["t3", "t4"] and list(short.queued) == []
+    assert list(History(short)) == list(History(whole)) and short.answer_text == "fo"
+    assert [message.text for message in whole.messages if message.role == "user"] == ["hello", "second", "third", "fourth"]
+    await say(store, text="fifth")
+    session = await store.session("s1")
+    longer = await store.transcript(session, known=short, whole=False)
+    assert [message.text for message in longer.queued.values()] == ["fifth"]
+
+
+async def test_a_conversation_whose_summary_is_damaged_is_read_whole(backend: Backend) -> None:
+    async with backend.opened() as store:
+        await summarised(store)
+        [seq] = [item.seq for item in await whole_log(store, "s1") if isinstance(item.event, e.ContextCompacted)]
+        backend.change_byte("s1", seq, "body")
+        short = await store.transcript(await store.session("s1"), whole=False)
+        assert short.behind == 0 and [turn.id for turn in short.turns] == ["t1", "t2", "t3", "t4"]

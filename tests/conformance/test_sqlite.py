@@ -550,6 +550,7 @@ def lately(tx: SqliteTx, behind: dict[str, int]) -> Any:
 
 
 HOT: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
+    ("where a summary was given", reads.recall, ("s3",)),
     ("a piece of a turn", turns.append_turn, (Lease("s3", 1, 1), "t3", 1, 2, (text("x" * 200),), NOW)),
     ("pieces of many turns", streams.append_streams, (tuple(stream_item(n, 2) for n in range(4, 8)), NOW)),
     ("a record of a turn", turns.append_turn, (Lease("s3", 1, 1), "t3", 1, 3, (e.ToolOutput(call_id="c", text="x"), ENDED), NOW)),
@@ -693,6 +694,7 @@ async def test_the_hot_queries_use_their_indexes() -> None:
         "the newest sessions": ["INDEX head_newest"],
         "the next page of sessions": ["INDEX head_newest"],
         "journals to prune": ["INDEX session_journal"],
+        "where a summary was given": ["INDEX event_compacted"],
         "how turns went lately": ["INDEX event_mark", "INDEX event_branched"],
         "questions that expire": ["INDEX question_open"],
         "processes that run": ["INDEX process_running"],

@@ -201,8 +201,9 @@ class Writer:
         return {"step": self._responses - 1} if self._responses else {"offset": self.length}
 
     def _start(self, cause: str) -> None:
+        generation = 1 + len(self.found.turns)
         self.log.turn, self._responses = self.new("t"), 0
-        self.add(e.TurnStarted(generation=1, attempt=1, cause="message", causes=(cause,), owner=1, epoch=1))
+        self.add(e.TurnStarted(generation=generation, attempt=1, cause="message", causes=(cause,), owner=1, epoch=1))
         if cause.startswith("m"):
             self.add(e.MessageWritten(message_id=cause, role="user", content=f"text of {cause}"))
 
@@ -218,11 +219,11 @@ class Writer:
                 cost = len(self.log.items) if len(self.log.items) % 3 else None
                 self.add(e.ModelResponded(step=self._responses, text=said, usage=used, cost=cost, provider="chat", model="m"))
                 self._responses += 1
-            case "think" if len(self.log.items) % 3 == 0:
+            case "think" if len(self.log.items) % 3 == 0 and len(self.found.turns) > 1:
                 asked: dict[str, Any] = (
                     {"usage": e.Usage(input=9, output=1), "model": "m"} if len(self.log.items) % 2 else {"problem": "it failed."}
                 )
-                self.add(e.ContextCompacted(through=len(self.log.items), summary="" if "problem" in asked else "s", **asked))
+                self.add(e.ContextCompacted(through=len(self.found.turns) - 1, summary="" if "problem" in asked else "s", **asked))
             case "think":
                 self.add(e.Reasoning(text="hm", step=self._responses))
             case "alive" if len(self.log.items) % 2:

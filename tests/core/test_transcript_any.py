@@ -4,11 +4,12 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.core import events as e
 from holdfast.core.events import Logged
-from holdfast.core.history import History
+from holdfast.core.history import History, causes
 from holdfast.core.messages import Message, Turn
 from holdfast.core.transcript import Transcript
-from tests.core.logs import STEPS, Log, fold, story
+from tests.core.logs import STEPS, Log, Writer, fold, story
 
 
 def comparable(message: Message) -> tuple[object, ...]:
@@ -22,7 +23,7 @@ def said(transcript: Transcript) -> object:
     messages = []
     for message in transcript.messages:
         calls = [msgspec.structs.replace(call, seq=0) for call in message.tool_calls]
-        messages.append((msgspec.structs.replace(message, seq=0, tool_calls=calls, made_of=None), message.answer))
+        messages.append((msgspec.structs.replace(message, seq=0, accepted=0, tool_calls=calls, made_of=None), message.answer))
     questions = [msgspec.structs.replace(question, call=None) for question in transcript.questions]
     return messages, transcript.turns, questions, list(transcript.queued)
 
@@ -41,6 +42,34 @@ def test_a_conversation_whose_turns_are_over_is_the_same_without_its_pieces(step
     assert [comparable(message) for message in loaded.messages] == [comparable(message) for message in grown.messages]
     assert list(map(lasting, loaded.turns)) == list(map(lasting, grown.turns))
     assert list(loaded.queued) == list(grown.queued)
+
+
+@settings(max_examples=200, derandomize=True, database=None, deadline=None)
+@given(steps=STEPS, more=STEPS)
+def test_an_agent_is_given_the_same_of_a_conversation_that_is_read_from_where_its_summary_ends(steps: list[str], more: list[str]) -> None:
+    """Behind a summary nothing is missing: what people said, what waits, what is asked, and everything about the turns that it leaves."""
+    for number in range(len(begun(steps).found.turns) - 1):
+        writer = begun(steps)
+        earlier = writer.found.compacted
+        compacted = e.ContextCompacted(through=max(number + 1, earlier.event.through if earlier else 0), summary="s")
+        behind = writer.found.recall(compacted)
+        writer.add(msgspec.structs.replace(compacted, recall=behind))
+        for step in more:
+            writer.step(step)
+        whole, short = writer.found, Transcript(behind).extend(writer.log.items[behind:])
+        kept = [turn for turn in whole.turns if turn.generation > compacted.through]
+        assert behind > 0 and list(map(lasting, short.turns))[-len(kept) :] == list(map(lasting, kept))
+        assert list(History(short)) == list(History(whole)) and causes(short) == causes(whole)
+        assert (short.calls, short.approvals, short.begun, short.request) == (whole.calls, whole.approvals, whole.begun, whole.request)
+        assert (short.answer_text, short.questions, short.queued) == (whole.answer_text, whole.questions, whole.queued)
+
+
+def begun(steps: list[str]) -> Writer:
+    """In the middle of a turn, behind these."""
+    writer = Writer()
+    for step in [*steps, "resume", "end", "say", "start"]:
+        writer.step(step)
+    return writer
 
 
 @settings(max_examples=150, derandomize=True, database=None, deadline=None)

@@ -20,6 +20,7 @@ def values(message: Message) -> dict[str, object]:
         name: value
         for name in message.__struct_fields__
         if name not in ("made_of", "tool_calls") and (value := getattr(message, name)) not in (None, "complete") and value is not False
+        if (name, value) != ("accepted", 0)
     }
 
 
@@ -40,10 +41,11 @@ def test_what_waits_says_who_said_it_when_and_where_it_stands() -> None:
     said, ended = fold(log).queued.values()
     assert values(said) == {
         "id": "m1", "role": "user", "content": "hi", "created_at": 1001, "sender": "ann", "sender_name": "Ann", "anchor": "a1", "seq": 1,
+        "accepted": 1,
     }  # fmt: skip
     assert values(ended) == {
         "id": "k1", "role": "cause", "cause": "process", "content": "It ended.", "created_at": 1002, "sender": "bob", "anchor": "a2",
-        "seq": 2,
+        "seq": 2, "accepted": 2,
     }  # fmt: skip
     assert (said.status, ended.status) == ("complete", "complete")
     assert fold(Log().said("m1", "hi")).queued["m1"].sender_name is None

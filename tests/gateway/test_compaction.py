@@ -264,6 +264,12 @@ def test_a_conversation_of_two_thousand_turns_goes_on(tmp_path: Path, models: Sc
         assert transcript.compacted is not None and 1960 < transcript.compacted.event.through < 1990
         assert {begins_with_summary(given) for given in models.requests[1:]} == {True}
         assert len(transcript.messages) == 4001
+        before, read = models.requests[-1].history, life.do(life.store.transcript(life.session("s_long"), whole=False))
+        assert read.behind == transcript.compacted.event.recall > 0.95 * transcript.seq
+        life.die()
+        life = home.start(chats=False)  # It has read nothing of it yet.
+        say(life, "s_long")
+        assert models.requests[-1].history[: len(before)] == before and len(models.requests[-1].history) == len(before) + 2
 
 
 def test_a_message_longer_than_the_room_for_a_summary_is_summarised_in_part(home: Home, models: ScriptedModels) -> None:

@@ -31,7 +31,7 @@ async def store() -> AsyncIterator[Store]:
 
 async def test_what_was_kept_is_read_on_and_given_to_one_reader_only(store: Store) -> None:
     await rested(store)
-    recollections = Recollections(store, Now())
+    recollections = Recollections(store, Now(), whole=True)
     session = await store.session("s1")
     first = await recollections.read(session)
     recollections.keep(session, first)
@@ -44,7 +44,7 @@ async def test_what_was_kept_is_read_on_and_given_to_one_reader_only(store: Stor
 
 async def test_a_conversation_of_another_log_is_read_from_its_beginning(store: Store) -> None:
     """A store that was restored holds another past under the same name."""
-    recollections = Recollections(store, Now())
+    recollections = Recollections(store, Now(), whole=True)
     await rested(store)
     session = await store.session("s1")
     kept = await recollections.read(session)
@@ -57,7 +57,7 @@ async def test_only_so_much_is_kept_and_not_for_ever(store: Store) -> None:
     for name in ("s1", "s2", "s3"):
         await rested(store, name)
     sessions = [await store.session(name) for name in ("s1", "s2", "s3")]
-    recollections = Recollections(store, now, most_events=2 * sessions[0].seq)
+    recollections = Recollections(store, now, whole=True, most_events=2 * sessions[0].seq)
     kept = [await recollections.read(session) for session in sessions]
     for session, transcript in zip(sessions, kept, strict=True):
         recollections.keep(session, transcript)

@@ -410,9 +410,9 @@ def test_a_steering_message_that_comes_while_its_turn_is_made_ready_is_taken(hom
     page = life.open_page()
     read, steered = life.store.transcript, False
 
-    async def transcript(session: Session, known: Transcript | None = None) -> Transcript:
+    async def transcript(session: Session, known: Transcript | None = None, whole: bool = True) -> Transcript:
         nonlocal steered
-        found = await read(session, known=known)
+        found = await read(session, known=known, whole=whole)
         if session.turn_state is TurnState.RUNNING and not steered:
             steered = True
             await life.gateway.post(page, "faster", client_id=None, mode=Mode.STEER)

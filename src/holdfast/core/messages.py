@@ -145,7 +145,8 @@ class Message(msgspec.Struct, kw_only=True):
     them), `awaits`, while its journal is late, and, once decided, `rule`, `decision` (in words) and `attempt`. `delivery`: of what is sent
     to a chat.
     `recovered`: some of it came with a journal that was late. `edited_at`: when its sender last changed it. `seq`: where in the log its
-    text stands whole. `answers`: what it answers, if anything. `sender_name`: what its sender was called.
+    text stands whole. `accepted`: where it was accepted. `answers`: what it answers, if anything. `sender_name`: what its sender was
+    called.
     """
 
     id: str
@@ -172,6 +173,7 @@ class Message(msgspec.Struct, kw_only=True):
     anchor: str | None = None
     edited_at: int | None = None
     seq: int = 0
+    accepted: int = 0
     answers: Answered | None = None
     recovered: bool = False
     awaits: Awaited | None = None

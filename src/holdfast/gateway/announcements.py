@@ -161,7 +161,7 @@ class Announcements:
         for session in await self._store.open_turns(apart_from=self._host.owner):
             name = names.get(session.owner or 0)
             if session.turn_state is TurnState.RUNNING and session.turn_id and name is not None and self._host.liveness.alive(name):
-                transcript = await self._store.transcript(session)
+                transcript = await self._store.transcript(session, whole=False)
                 found.append(
                     Running(
                         session_key=session.session_key,

@@ -124,6 +124,7 @@ class Attempt:
             budget=means.budget,
             teller=means.teller,
             host=means.host,
+            recall=transcript.recall,
         )
         if self._request.failures:
             written.silent_for(retries.wait_s(self._request.failures[-1], self._clock.now()))

@@ -1,7 +1,7 @@
 """What an agent sees of its turn (`ports.agents.ReportingFace`): everything it does is recorded before it counts."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -43,9 +43,11 @@ class Face:
         budget: Budget,
         teller: Teller,
         host: Host,
+        recall: Callable[[e.ContextCompacted], int],
     ) -> None:
         self._log, self._request, self._news, self._anchor = written, request, news, anchor
         self._tools, self._calls, self._budget, self._teller, self._host = tools, calls, budget, teller, host
+        self._recall = recall
 
     # a step's text
 
@@ -130,7 +132,14 @@ class Face:
     async def compacted(self, compaction: e.ContextCompacted) -> None:
         summary, problem = storable(compaction.summary), None if compaction.problem is None else storable(compaction.problem)
         await self._log.record(
-            msgspec.structs.replace(compaction, summary=summary, problem=problem, day=self._today, sender=self._request.sender)
+            msgspec.structs.replace(
+                compaction,
+                summary=summary,
+                problem=problem,
+                day=self._today,
+                sender=self._request.sender,
+                recall=self._recall(compaction),
+            )
         )
 
     @property

@@ -111,7 +111,7 @@ class Parts:
                 titler=edges.titler,
             )
         # What turns end with holds pieces, too; what is shown of a turn that is over does not.
-        self.recollections, self.shown = (Recollections(store, host.clock.monotonic) for _ in range(2))
+        self.recollections, self.shown = (Recollections(store, host.clock.monotonic, whole=whole) for whole in (False, True))
         self.runner = Runner(
             store=store,
             means=Means(

@@ -13,11 +13,12 @@ KEPT_S = 600.0
 
 class Recollections:
     """A transcript is handed out to one reader at a time, and folded from the log as always: keeping it saves reading, and decides nothing.
-    `most_events`: how many events all of them together may have been folded from. `monotonic`: the clock they grow old by.
+    `most_events`: how many events all of them together may have been folded from. `monotonic`: the clock they grow old by. Not `whole`:
+    no more is read than the newest turn and its agent need.
     """
 
-    def __init__(self, log: Log, monotonic: Callable[[], float], *, most_events: int = MOST_EVENTS) -> None:
-        self._log, self._monotonic, self._most_events = log, monotonic, most_events
+    def __init__(self, log: Log, monotonic: Callable[[], float], *, whole: bool, most_events: int = MOST_EVENTS) -> None:
+        self._log, self._monotonic, self._whole, self._most_events = log, monotonic, whole, most_events
         self._kept: OrderedDict[str, tuple[float, str, Transcript]] = OrderedDict()
         self._events = 0
 
@@ -25,13 +26,13 @@ class Recollections:
         """The conversation, at least as new as `session`."""
         _, log, known = self._kept.get(session.session_id) or (0.0, "", None)
         self._drop(session.session_id)
-        return await self._log.transcript(session, known=known if log == session.log else None)
+        return await self._log.transcript(session, known=known if log == session.log else None, whole=self._whole)
 
     def keep(self, session: Session, transcript: Transcript) -> None:
         """Its reader is done with it."""
         self._drop(session.session_id)
         self._kept[session.session_id] = self._monotonic(), session.log, transcript
-        self._events += transcript.seq
+        self._events += transcript.seq - transcript.behind
         while self._events > self._most_events:
             self._drop(next(iter(self._kept)))
 
@@ -43,4 +44,4 @@ class Recollections:
 
     def _drop(self, session_id: str) -> None:
         if kept := self._kept.pop(session_id, None):
-            self._events -= kept[2].seq
+            self._events -= kept[2].seq - kept[2].behind

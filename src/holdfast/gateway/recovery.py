@@ -88,7 +88,7 @@ class Recovery:
             if session.turn_state is TurnState.RUNNING:
                 new, late = await self._shipping.bring(session)
                 session = await self._store.session(session.session_id) if new else session
-            transcript = await self._store.transcript(session)
+            transcript = await self._store.transcript(session, whole=False)
             if session.turn_state is not TurnState.RUNNING:
                 return session, transcript, None
             found = await self._interruption(session, transcript, late)
@@ -157,7 +157,7 @@ class Recovery:
         `StalePosition` if the turn is not to continue and something was stored in its session since: that has to be decided again.
         """
         session, rule, now = judged.session, judged.rule, self._clock.now()
-        transcript = await self._store.transcript(session)
+        transcript = await self._store.transcript(session, whole=False)
         stale = resume.staleness(judged.signed_at, now=now, window_s=self._fresh_for_s)
         set_aside = rule.decision is Decision.SET_ASIDE
         cause = transcript.turns[-1].cause if transcript.turns else "message"

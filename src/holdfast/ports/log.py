@@ -40,10 +40,11 @@ class Log(Protocol):
     async def records(self, session_id: str, *, after: int, limit: int) -> Page:
         """As `events`, without stream events. Where a record is missing altogether, nothing stands for it."""
 
-    async def transcript(self, session: Session, *, known: Transcript | None = None) -> Transcript:
+    async def transcript(self, session: Session, *, known: Transcript | None = None, whole: bool = True) -> Transcript:
         """The conversation: the records of turns that are over, and every event of the one that is open. It is at least as new as
         `session`. Neither the event loop nor another reader waits for it, however long it is. `known`: an earlier one of this log, which
-        nobody else uses; only what is new is read and added to it. If this raises or is cancelled, it is of no use any more.
+        nobody else uses; only what is new is read and added to it. If this raises or is cancelled, it is of no use any more. Not `whole`:
+        it may begin where the newest turn, and what an agent is given of those before it, can be known from (`ContextCompacted.recall`).
         """
 
     async def changes(self, cursor: Cursor | None, *, behind: Mapping[str, int] = NOTHING, make: Make | None = None) -> Changes:

@@ -110,6 +110,7 @@ UNDECIDED = (
     " AND h.deleted = 0" + _OLDEST
 )
 EVENTS_BEHIND = f"SELECT {EVENT} FROM event WHERE session = ? AND seq > ? ORDER BY seq"
+COMPACTED_LAST = f"SELECT {EVENT} FROM event WHERE session = ? AND seq <= ? AND kind = 'context.compacted' ORDER BY seq DESC LIMIT 1"
 LAST_INTERRUPTION = (
     f"SELECT body FROM event WHERE session = ? AND seq >= ? AND {RECORDS} AND kind = 'turn.interrupted' ORDER BY seq DESC LIMIT 1"
 )

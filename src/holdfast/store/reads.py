@@ -176,6 +176,14 @@ def events(tx: Tx, session_id: str, after: int, limit: int, records: bool, make:
     return made(e.Page(logged, more=more), make), found
 
 
+def recall(tx: Tx, session_id: str) -> int:
+    """Behind which place of its log lies everything that an agent is given of a session and its newest turn."""
+    for session, last, _ in tx.query(q.LOG_BOUNDS, session_id):
+        for item in read(tx, tx.query(q.COMPACTED_LAST, session, last), {session: session_id}, []):
+            return item.event.recall if isinstance(item.event, e.ContextCompacted) else 0
+    return 0
+
+
 def fold(tx: Tx, transcript: Transcript, session_id: str, after: int, until: int | None, records: bool) -> tuple[int | None, list[Finding]]:
     """Adds the next slice behind `after`, up to `until`, to a transcript. Gives where to continue, None when there is no more."""
     page, found = events(tx, session_id, after, FOLD_ROWS, records)

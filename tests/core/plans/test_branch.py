@@ -168,7 +168,7 @@ def eventful() -> Log:
         e.MessageWritten(message_id="m1", role="user", content="hi", delivery_id="d0", anchor="a", dedup_key="k3", recital=RECITAL),
         e.CauseTaken(cause_id="c1", step=0, offset=2),
         e.ModelResponded(step=0, text="Wait.", **USED),  # type: ignore[arg-type]
-        e.ContextCompacted(through=1, summary="short", **USED),  # type: ignore[arg-type]
+        e.ContextCompacted(through=1, summary="short", recall=7, **USED),  # type: ignore[arg-type]
         e.ToolStarted(call_id="t1.0.1", name="terminal", arguments={"a": 1}, effect=Effect.UNSAFE, key="k", approval="q", place="here"),
         e.ToolFinished(call_id="t1.0.1", outcome=ToolOutcome.FAILED, content="no", used=e.Used(model="ear")),
         e.ToolStarted(call_id="t10.1", name="reported", arguments={}, effect=Effect.REPORTED),

@@ -89,6 +89,7 @@ class ModelFailed(Event, frozen=True):
 class ContextCompacted(Event, frozen=True):
     """From here on a model is given `summary` instead of the turns up to generation `through`; the log keeps them. `problem`: why there is
     no summary and those turns are left out. `trimmed`: the calls of this turn whose results a model is given shortened from here on.
+    `recall`: what an agent is given from here on lies behind this place in the log; 0 if it may lie anywhere.
     """
 
     kind = "context.compacted"
@@ -103,6 +104,12 @@ class ContextCompacted(Event, frozen=True):
     day: str | None = None
     sender: str | None = None
     copied: bool = False
+    recall: int = 0
+
+    @property
+    def covers(self) -> bool:
+        """It stands for earlier turns, or leaves them out; otherwise it only shortens results."""
+        return bool(self.summary) or self.problem is not None
 
 
 class AgentStarted(Event, frozen=True):

@@ -170,8 +170,10 @@ def _copied(event: Event, old: str, new: str) -> Event | None:
             return msgspec.structs.replace(event, message_id=answer_id(new), delivery_id=None, anchor=None, buttons=(), begun=0)
         case e.MessageWritten(role="user"):
             return msgspec.structs.replace(event, delivery_id=None, anchor=None, dedup_key=None, recital=None)
-        case e.ModelResponded() | e.ContextCompacted():
+        case e.ModelResponded():
             return msgspec.structs.replace(event, copied=True)
+        case e.ContextCompacted():  # Its place is one in the other log.
+            return msgspec.structs.replace(event, copied=True, recall=0)
         case e.ToolStarted():
             return msgspec.structs.replace(event, call_id=_call(event.call_id, old, new), key=None, approval=None, place=None)
         case e.ToolFinished():  # What it used was counted where it was made.

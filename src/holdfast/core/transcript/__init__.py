@@ -22,12 +22,13 @@ FREE: Free = {**messages.FREE, **steps.FREE, **questions.FREE, **turns.FREE, **j
 class Transcript:
     """Apply events in the order of the log; read everything else at any time. What comes in pieces is joined when it is read, so that
     folding costs as much as the log is long. Within a turn the order is that of (epoch, position): what a lease wrote that is over already
-    belongs before what the next one wrote, however late it comes.
+    belongs before what the next one wrote, however late it comes. `behind`: the place in the log from which it is read, 0 for all of it;
+    one that begins later knows the newest turn, and what an agent is given, as well as the whole one does.
     """
 
-    def __init__(self) -> None:
-        self._fold = Fold()
-        self.seq = 0
+    def __init__(self, behind: int = 0) -> None:
+        self._fold = Fold(whole=behind == 0)
+        self.seq = self.behind = behind
         self.last_at = 0
 
     def extend(self, logged: Iterable[e.Logged]) -> "Transcript":
@@ -49,6 +50,8 @@ class Transcript:
                 in_turn(fold, work, item, event)
             elif free := FREE.get(type(event)):
                 free(fold, item, event)
+        else:
+            fold.pass_over(event)
 
     # the conversation
 
@@ -97,6 +100,14 @@ class Transcript:
     def compacted(self) -> Compacted | None:
         """What they are given instead of the earliest turns."""
         return self._fold.compacted
+
+    def recall(self, compaction: e.ContextCompacted) -> int:
+        """Behind which place of the log lies everything that they are given once this is recorded; 0 if that may be anywhere. An agent
+        that is another program may have been met in any turn.
+        """
+        through = compaction.through if compaction.covers else self.compacted.event.through if self.compacted else 0
+        kept = next((turn for turn in self.turns if turn.generation > through), None)
+        return self._fold.works[kept.id].behind if through and kept and not self.links else 0
 
     @property
     def trimmed(self) -> set[str]:

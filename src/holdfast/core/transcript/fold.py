@@ -14,12 +14,14 @@ from holdfast.core.usage import NOTHING
 
 
 class Work:
-    """What is known of one turn while it is folded. `at`: the place of the event that is being applied."""
+    """What is known of one turn while it is folded. `at`: the place of the event that is being applied. `behind`: it and all that come
+    after it can be folded from what lies behind this place in the log.
+    """
 
-    __slots__ = ("answer", "approvals", "at", "begun", "cuts", "late", "opened", "row", "signs", "steps", "superseded", "turn")
+    __slots__ = ("answer", "approvals", "at", "begun", "behind", "cuts", "late", "opened", "row", "signs", "steps", "superseded", "turn")
 
-    def __init__(self, turn: Turn, at: Key, started_at: int) -> None:
-        self.turn, self.at = turn, at
+    def __init__(self, turn: Turn, at: Key, started_at: int, behind: int) -> None:
+        self.turn, self.at, self.behind = turn, at, behind
         self.steps = Steps(turn.id)
         self.answer = Message(
             id=answer_id(turn.id),
@@ -49,9 +51,10 @@ class Work:
 
 
 class Fold:
-    """What the modules of this package change, each with the events of its subject."""
+    """What the modules of this package change, each with the events of its subject. `whole`: the log is read from its beginning."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole: bool = True) -> None:
+        self.whole = whole
         self.rows = Rows()
         self.turns: list[Turn] = []
         self.queued: dict[str, Message] = {}
@@ -83,7 +86,7 @@ class Fold:
 
     def meet(self, item: e.Logged, event: e.Event) -> Work | None:
         """The turn it belongs to, which need not be the newest. A turn whose start is damaged begins with the first of its events that
-        reads; a late event of a turn whose beginning is not read at all stands nowhere.
+        reads; an event of a turn whose beginning is not read at all stands nowhere.
         """
         at = key(item)
         work = None if type(event) is e.TurnStarted else self.works.get(item.turn_id or "")
@@ -91,7 +94,7 @@ class Fold:
             work.at = at
         elif isinstance(event, e.TurnStarted):
             work = self._start(item, event)
-        elif at[0] >= self._epoch:
+        elif at[0] >= self._epoch and (self.whole or self.turns):
             generation = self.turns[-1].generation + 1 if self.turns else 1
             started = e.TurnStarted(generation=generation, attempt=item.attempt, cause="message", causes=(), owner=0, epoch=0)
             work = self._start(item, started)
@@ -99,6 +102,14 @@ class Fold:
         if at[0] > self._epoch:
             self._epoch = at[0]
         return work
+
+    def pass_over(self, event: e.Event) -> None:
+        """Of a turn whose beginning is not read: a message that it took does not wait any more."""
+        match event:
+            case e.CauseTaken():
+                self.queued.pop(event.cause_id, None)
+            case e.QuestionAnswered(message_id=str(message_id)):
+                self.queued.pop(message_id, None)
 
     def _start(self, item: e.Logged, event: e.TurnStarted) -> Work:
         self.holes = False
@@ -114,11 +125,12 @@ class Fold:
             chosen=event.model,
         )
         self.turns.append(turn)
+        waits = min((message.accepted for message in self.queued.values()), default=item.seq)
         for cause_id in event.causes:
             if message := self.queued.pop(cause_id, None):
                 message.turn_id = turn.id
                 self.rows.take(message)
-        work = self.works[turn.id] = Work(turn, key(item), item.at)
+        work = self.works[turn.id] = Work(turn, key(item), item.at, min(waits, item.seq) - 1)
         self.rows.begin(work.answer)
         return work
 

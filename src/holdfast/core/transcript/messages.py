@@ -26,6 +26,7 @@ def _wait(fold: Fold, item: e.Logged, event: e.MessageAccepted | e.CauseRecorded
         sender=event.sender,
         anchor=event.anchor,
         seq=item.seq,
+        accepted=item.seq,
         **more,
     )
 

@@ -39,6 +39,8 @@ def _answer_held(fold: Fold, item: e.Logged, event: e.QuestionAnswered) -> None:
     if question is not None and (work := fold.works.get(question.turn_id)):
         work.signs.note(work.turn, event, work.at, item.at)
         _hear(fold, work, item, event, LAST, work.turn.attempt)
+    else:
+        fold.pass_over(event)
 
 
 def _hear(fold: Fold, work: Work, item: e.Logged, event: e.QuestionAnswered, at: Key, attempt: int) -> None:

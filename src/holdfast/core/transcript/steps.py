@@ -44,8 +44,7 @@ def _compact(fold: Fold, work: Work, item: e.Logged, event: e.ContextCompacted) 
     """For those who read, everything stays; a row tells that a model no longer gets all of it."""
     work.turn.spent += usage.of(event)
     fold.trimmed.update(event.trimmed)
-    covers = event.summary or event.problem is not None
-    if covers and (fold.compacted is None or event.through >= fold.compacted.event.through):
+    if event.covers and (fold.compacted is None or event.through >= fold.compacted.event.through):
         fold.compacted = Compacted(work.turn.id, work.turn.generation, event)
     told = notices.compacted(summarised=bool(event.summary), problem=event.problem, trimmed=len(event.trimmed))
     what = event.trimmed[0] if event.trimmed else event.through  # A turn gives up nothing twice.

@@ -1,6 +1,7 @@
 """The log of a session, and the conversation folded from it."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 from holdfast.core import events as e
@@ -23,24 +24,32 @@ class Log(OverLines):
     async def records(self, session_id: str, *, after: int, limit: int) -> e.Page:
         return await self._checked(*await self._lines.read(reads.events, session_id, after, limit, True))
 
-    async def transcript(self, session: Session, *, known: Transcript | None = None) -> Transcript:
-        transcript = known or Transcript()
+    async def transcript(self, session: Session, *, known: Transcript | None = None, whole: bool = True) -> Transcript:
+        if known is None and not whole and session.generation > 1:
+            short = await self._read_on(Transcript(await self._lines.read(reads.recall, session.session_id)), session)
+            if short.turns or not short.behind:  # Otherwise the record of a turn's beginning is damaged, and more than that may be.
+                return short
+        return await self._read_on(known or Transcript(), session)
+
+    async def _read_on(self, transcript: Transcript, session: Session) -> Transcript:
+        """Long ones that are read at the same time take turns, so that a thread is left for everybody who wants to know something short,
+        and the event loop gets its share of the processor between two slices.
+        """
+        turns = self._folding if session.seq - transcript.seq > reads.FOLD_ROWS else contextlib.nullcontext()
+
+        async def fold(after: int, until: int | None, records: bool) -> int | None:
+            async with turns:
+                given = await self._lines.read(reads.fold, transcript, session.session_id, after, until, records)
+            return await self._checked(*given)
+
         over = session.turn_seq - 1 if session.open_turn else session.seq
         more: int | None = transcript.seq
         while more is not None and more < over:
-            more = await self._fold(transcript, session.session_id, more, over, True)
+            more = await fold(more, over, True)
         more = max(over, transcript.seq) if session.open_turn else None
         while more is not None:
-            more = await self._fold(transcript, session.session_id, more, None, False)
+            more = await fold(more, None, False)
         return transcript
-
-    async def _fold(self, transcript: Transcript, session_id: str, after: int, until: int | None, records: bool) -> int | None:
-        """A slice of it, where reading is done. Conversations that are read at the same time take turns, so that a thread is left for
-        everybody who wants to know something short, and the event loop gets its share of the processor between two slices.
-        """
-        async with self._folding:
-            more, found = await self._lines.read(reads.fold, transcript, session_id, after, until, records)
-        return await self._checked(more, found)
 
     def subscribe(self, heard: Callable[[], None]) -> Callable[[], None]:
         return self._lines.subscribe(heard)

@@ -12,7 +12,7 @@ import apsw
 
 from holdfast.core.errors import Refused
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 # The oldest schema whose programs can still write while one of this version does.
 OLDEST_PREDECESSOR = 5
 # Since this version the catalog is derived as it is now.

@@ -22,6 +22,8 @@ CREATE INDEX event_record ON event (session, seq) WHERE stream = 0;
 CREATE INDEX event_mark ON event (at) WHERE kind IN ('turn.ended', 'turn.interrupted', 'turn.resumed', 'turn.left');
 -- Up to where a session is copied from another one.
 CREATE INDEX event_branched ON event (session, seq) WHERE kind = 'session.branched';
+-- Where models were given a summary of what came earlier.
+CREATE INDEX event_compacted ON event (session, seq) WHERE kind = 'context.compacted';
 
 -- The catalog: everything below this line up to the next is derived from the log and can be rebuilt from it.
 
