@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from pathlib import Path
 
 import apsw
@@ -9,7 +10,7 @@ import pytest
 
 from holdfast.store.sqlite import wal
 from holdfast.store.sqlite.connection import connect, fetch, migrate, set_up
-from holdfast.store.sqlite.store import SqliteStore
+from holdfast.store.sqlite.store import DATABASE, SqliteStore, open_store
 from holdfast.store.sqlite.threads import Threads
 from tests.conformance.backends import quick_place
 from tests.conformance.steps import NOW, new_session, say
@@ -129,3 +130,26 @@ def test_what_another_thread_copied_is_on_disk_before_the_writer_copies_the_rest
     assert synced and all(os.path.samestat(each, path.stat()) for each in synced)
     other.close()
     writer.close()
+
+
+async def test_a_home_is_opened_without_copying_the_log_of_a_dead_process_back() -> None:
+    """Whoever starts after a kill need not wait for megabytes: what is in the log counts, and is copied back in its time."""
+    with quick_place() as home, quick_place() as killed:
+        store = await open_store(home, now=lambda: NOW, reserve_bytes=4096)
+        await new_session(store)
+        for number in range(50):
+            await say(store, text=f"{number} " + "x" * 2000)
+        shutil.copytree(home, killed, dirs_exist_ok=True)
+        await store.aclose()
+        left = (killed / f"{DATABASE}-wal").stat()
+        store = await open_store(killed, now=lambda: NOW, reserve_bytes=4096)
+        try:
+            found = (killed / f"{DATABASE}-wal").stat()
+            assert (found.st_ino, found.st_size) == (left.st_ino, left.st_size) and left.st_size > 100_000
+            assert (await store.session("s1")).queued == 50
+            await say(store, text="one more")
+        finally:
+            await store.aclose()
+        db = connect(killed / DATABASE)
+        assert fetch(db, "SELECT count(*) FROM inbox") == [(51,)] and db.pragma("integrity_check") == "ok"
+        db.close()

@@ -757,9 +757,10 @@ def test_long_turns_that_speak_do_not_hold_up_the_rest(home: Home) -> None:
     silent = []
     while len(home.heard) < 30:
         life.pass_s(0.25)
+        heard = len(home.heard)  # First: looking takes time, in which more of them begin.
         spoken = sum(life.session(name).turn_state is TurnState.RUNNING and life.answers(name)[-1] == "more" for name in names)
-        silent.append(len(home.heard) - spoken)
-    assert max(silent) <= 3 and life.gateway.runner.running == 30  # One may just have spoken.
+        silent.append(heard - spoken)
+    assert max(silent) <= 2 and life.gateway.runner.running == 30
     assert [chat_of(request.session_key) for request in home.heard] == names
     assert life.loop.time() < 60
 

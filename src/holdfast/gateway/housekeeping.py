@@ -20,7 +20,7 @@ from holdfast.ports.store import Store
 
 EVERY_S = 60.0
 INDEX_S = 0.5
-INDEX_PAGE = 500
+INDEX_PAGE = 100  # A few milliseconds, for which whoever writes something may have to wait.
 PRUNED_AT_ONCE = 50
 PURGE_S = 5.0
 PURGE_STEPS = 20
@@ -48,13 +48,14 @@ class Housekeeping:
         self._retention, self._recollections, self._shipping = settings.retention, recollections, shipping
 
     async def index(self) -> None:
+        """A moment after the start, whose work comes first."""
         while True:
+            await asyncio.sleep(INDEX_S)
             try:
                 while await self._store.index_search(limit=INDEX_PAGE):
                     pass
             except Unavailable as error:
                 log.warning("search index is behind", error=str(error))
-            await asyncio.sleep(INDEX_S)
 
     async def tidy(self) -> None:
         while True:

@@ -2,7 +2,9 @@
 under a running process does not mix two versions of the page."""
 
 import hashlib
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,11 +57,11 @@ class Pages:
     def __init__(self, static: Path | None) -> None:
         self._files: dict[str, tuple[Form, ...]] = {}
         if static is not None and (static / INDEX).is_file():
-            root = static.resolve()
-            for path in sorted(root.rglob("*")):
-                name = path.relative_to(root).as_posix()
-                if path.suffix not in _CODINGS and path.is_file() and path.resolve().is_relative_to(root):
-                    self._files[name] = tuple(_forms(name, path))
+            found = dict(_found(str(static.resolve())))
+            for name in found:
+                if not name.endswith(tuple(_CODINGS)):
+                    forms = [*((coding, name + suffix) for suffix, coding in _CODINGS.items()), (b"", name)]
+                    self._files[name] = tuple(_form(name, coding, found[form]) for coding, form in forms if form in found)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = self._response(scope)
@@ -85,13 +87,19 @@ class Pages:
         raise NoSuchPath(path)
 
 
-def _forms(name: str, path: Path) -> list[Form]:
-    found = [(coding, path.with_name(path.name + suffix)) for suffix, coding in _CODINGS.items()]
-    return [_form(name, coding, file.read_bytes()) for coding, file in [*found, (b"", path)] if file.is_file()]
+def _found(root: str) -> Iterator[tuple[str, bytes]]:
+    """The files below a folder by their names there, with what is in them; no link leads out of it."""
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.islink(path) and not (os.path.realpath(path).startswith(root + os.sep) and os.path.isfile(path)):
+                continue
+            with open(path, "rb") as file:
+                yield os.path.relpath(path, root).replace(os.sep, "/"), file.read()
 
 
 def _form(name: str, coding: bytes, content: bytes) -> Form:
-    kind = _TYPES.get(Path(name).suffix, "application/octet-stream")
+    kind = _TYPES.get(os.path.splitext(name)[1], "application/octet-stream")
     tag = b'"%b"' % hashlib.sha256(content).hexdigest()[:20].encode()
     keep = b"public, max-age=31536000, immutable" if _HASHED.fullmatch(name) else b"no-cache"
     headers: list[Header] = [(b"cache-control", keep), (b"etag", tag), (b"vary", b"accept-encoding")]

@@ -119,8 +119,9 @@ async def open_store(
         try:
             migrate(first, rebuild)
             ground.learn(first)
-        finally:
+        except BaseException:
             first.close()
+            raise
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise Refused(
             f"{path} is damaged or not a database of Holdfast ({error}). `holdfast restore PATH` puts a backup in its place."
@@ -128,8 +129,9 @@ async def open_store(
     except apsw.FullError as error:
         raise StoreFull from error
     open_reader = reader(path)
+    opened = [first]  # The writer's: whoever closes the only connection copies the write-ahead log back, however long it is.
     lines = Threads(
-        open_writer=lambda: ground.hold(connect(path, create=False)),
+        open_writer=lambda: ground.hold(opened.pop() if opened else connect(path, create=False)),
         open_reader=lambda: ground.join(open_reader()),
         reserve=reserve.Reserve(home / RESERVE, reserve_bytes),
         ground=ground,
