@@ -276,6 +276,28 @@ class Conformance:
             await rig.say("say:again")
             await shows(rig, "again")
 
+    async def test_an_answer_waits_for_the_right_to_write_and_the_operator_is_told_what_it_waits_for(
+        self, rig: Rig, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """P4, P8: rights come back, so no chat is closed and nothing given up; other chats do not wait, and it arrives once."""
+        monkeypatch.setattr("holdfast.core.chat_errors.MUTED_S", 0.5)
+        async with place.life(manners=STREAMS) as life:
+            await rig.mute(TEAM)
+            await rig.say("say:one|until:more|say: two", chat=TEAM)
+            await rig.say("say:elsewhere")
+            await shows(rig, "elsewhere")
+            place.edge.gate("more").set()
+
+            async def told() -> bool:
+                owed = await life.store.deliveries(states=[DeliveryState.PENDING], now=2**62, limit=10)
+                return any("What is owed there waits" in (row.error or "") for row in owed)
+
+            await until(told)
+            assert not life.gateway.links[rig.name].closed
+        async with place.life(manners=STREAMS):
+            await rig.unmute(TEAM)
+            await shows(rig, "one two", chat=TEAM)
+
     async def test_credentials_that_are_revoked_are_shown_and_nothing_is_lost(
         self, rig: Rig, place: Place, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -100,6 +100,12 @@ class DiscordRig:
     def open(self, chat: str) -> None:
         self.server.closed.discard(self.channel(chat))
 
+    async def mute(self, chat: str) -> None:
+        self.server.muted.add(self.channel(chat))
+
+    async def unmute(self, chat: str) -> None:
+        self.server.muted.discard(self.channel(chat))
+
     def revoke(self) -> None:
         self.server.token = self.server.gateway.token = "another"
         self.server.gateway.hang_up(4004)

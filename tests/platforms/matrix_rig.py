@@ -139,6 +139,18 @@ class MatrixRig:
     def open(self, chat: str) -> None:
         self.proxy.gone.discard(self.world.rooms[chat])
 
+    async def mute(self, chat: str) -> None:
+        await self._write_from(chat, 50)
+
+    async def unmute(self, chat: str) -> None:
+        await self._write_from(chat, 0)
+
+    async def _write_from(self, chat: str, level: int) -> None:
+        """Only people of this level, or a higher one, may write in a room."""
+        person, path = self.world.reader(chat), f"/_matrix/client/v3/rooms/{self.world.rooms[chat]}/state/m.room.power_levels/"
+        levels = await asyncio.to_thread(person.call, "GET", path)
+        await asyncio.to_thread(person.call, "PUT", path, {**levels, "events_default": level})
+
     def revoke(self) -> None:
         self.proxy.revoke()
 

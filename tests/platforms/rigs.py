@@ -109,6 +109,11 @@ class Rig(Door, Protocol):
 
     def open(self, chat: str) -> None: ...
 
+    async def mute(self, chat: str) -> None:
+        """We may read there and not write."""
+
+    async def unmute(self, chat: str) -> None: ...
+
     def revoke(self) -> None:
         """Our credentials are not accepted any more."""
 

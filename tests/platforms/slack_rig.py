@@ -103,6 +103,12 @@ class SlackRig:
     def open(self, chat: str) -> None:
         self.server.gone.discard(CHANNELS[chat])
 
+    async def mute(self, chat: str) -> None:
+        self.server.muted.add(CHANNELS[chat])
+
+    async def unmute(self, chat: str) -> None:
+        self.server.muted.discard(CHANNELS[chat])
+
     def revoke(self) -> None:
         self.server.works = False
         self.server.hang_up("link_disabled")

@@ -103,6 +103,12 @@ class TelegramRig:
     def open(self, chat: str) -> None:
         self.server.gone.discard(CHATS[chat])
 
+    async def mute(self, chat: str) -> None:
+        self.server.muted.add(CHATS[chat])
+
+    async def unmute(self, chat: str) -> None:
+        self.server.muted.discard(CHATS[chat])
+
     def revoke(self) -> None:
         self.server.token = "another"
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.core.chat_errors import AnchorGone, Limited, LoggedOut, MessageGone, PlaceGone, ThreadGone
+from holdfast.core.chat_errors import AnchorGone, Limited, LoggedOut, MessageGone, Muted, PlaceGone, ThreadGone
 from holdfast.core.commands import Usage
 from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.events import Button
@@ -299,8 +299,8 @@ async def test_a_thread_at_rest_wakes_up_by_a_new_message(server: DiscordServer,
     ("fault", "raised"),
     [
         (Refusal(404, 10003, "Unknown Channel"), PlaceGone),
-        (Refusal(403, 50001, "Missing Access"), PlaceGone),
-        (Refusal(403, 50013, "Missing Permissions"), PlaceGone),
+        (Refusal(403, 50001, "Missing Access"), Muted),
+        (Refusal(403, 50013, "Missing Permissions"), Muted),
         (Refusal(403, 50007, "Cannot send messages to this user"), PlaceGone),
         (Refusal(400, 50035, "Invalid Form Body", errors={"message_reference": {}}), AnchorGone),
         (Refusal(400, 50035, "Invalid Form Body", errors={"content": {}}), Refused),

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core.delivery import DeliveryState
 from holdfast.core.live import Manners
 from holdfast.core.notices import thread_gone
 from tests.fakes.telegram import TelegramServer
@@ -78,29 +77,6 @@ class TestTelegram(Conformance):
             await shows(rig, f"{thread_gone()}hello", chat=TEAM)
             [seen] = await rig.shown(TEAM)
             assert seen.thread is None
-
-    @pytest.mark.parametrize("manners", [QUIET, STREAMS])
-    async def test_an_answer_waits_for_the_right_to_write_and_the_operator_is_told_what_it_waits_for(
-        self, rig: Rig, place: Place, server: TelegramServer, manners: Manners, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """P4, P8: rights come back, so no chat is closed and nothing given up; other chats do not wait, and it arrives once."""
-        monkeypatch.setattr("holdfast.core.chat_errors.MUTED_S", 0.5)
-        async with place.life(manners=manners) as life:
-            server.muted.add(CHATS[TEAM])
-            await rig.say("say:one|until:more|say: two", chat=TEAM)
-            await rig.say("say:elsewhere")
-            await shows(rig, "elsewhere")
-            place.edge.gate("more").set()
-
-            async def told() -> bool:
-                owed = await life.store.deliveries(states=[DeliveryState.PENDING], now=2**62, limit=10)
-                return [row.place.chat for row in owed if "Let the bot send messages" in (row.error or "")] == [str(CHATS[TEAM])]
-
-            await until(told)
-            assert not life.gateway.links[rig.name].closed
-        async with place.life(manners=manners):
-            server.muted.clear()
-            await shows(rig, "one two", chat=TEAM)
 
 
 class TestTelegramByWebhook(Conformance):

@@ -73,6 +73,7 @@ class DiscordServer:
         self.held: list[tuple[str, dict[str, Any]]] | None = None
         self.faults: dict[str, deque[Any]] = defaultdict(deque)
         self.closed: set[str] = set()
+        self.muted: set[str] = set()
         self.failing: set[str] = set()
         self.files: dict[str, bytes] = {}
         self.expired: set[str] = set()
@@ -305,6 +306,8 @@ class DiscordServer:
             raise Refusal(404, 10003, "Unknown Channel")
         if channel in self.closed and method != "GET":
             raise Refusal(403, 50007, "Cannot send messages to this user")
+        if channel in self.muted and method != "GET":
+            raise Refusal(403, 50013, "Missing Permissions")
         match (method, *rest):
             case ("GET",):
                 return self.channels[channel]

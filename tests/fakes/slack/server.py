@@ -56,6 +56,7 @@ class SlackServer:
         self.held: list[tuple[str, Any]] | None = None
         self.faults: dict[str, deque[Any]] = defaultdict(deque)
         self.gone: set[str] = set()
+        self.muted: set[str] = set()
         self.unreadable: set[str] = set()
         self.gone_threads: set[str] = set()
         self.files: dict[str, dict[str, Any]] = {}
@@ -259,6 +260,8 @@ class SlackServer:
 
     def _chat_postMessage(self, fields: Said) -> Said:
         channel = self._reachable(fields)
+        if channel in self.muted:
+            raise Refusal("not_in_channel")
         if fields.get("thread_ts") in self.gone_threads:
             raise Refusal("thread_not_found")
         if not fields.get("text") and not fields.get("blocks"):

@@ -8,7 +8,7 @@ import pytest
 from slack_sdk.signature import SignatureVerifier
 
 from holdfast.core import pacing
-from holdfast.core.chat_errors import Limited, LoggedOut, MessageGone, PlaceGone, ThreadGone, Unreadable, Unsigned
+from holdfast.core.chat_errors import Limited, LoggedOut, MessageGone, Muted, PlaceGone, ThreadGone, Unreadable, Unsigned
 from holdfast.core.errors import NotFound, Refused, Unavailable
 from holdfast.core.events import Button
 from holdfast.core.inbound import Click, Echo, Edit, Message, Presence, RemoteFile, Removal, Source
@@ -358,8 +358,8 @@ async def test_an_edit_of_what_is_gone_says_so_and_removing_it_again_is_a_succes
     [
         (Refusal("ratelimited", status=429, retry_after=35), Limited),
         (Refusal("channel_not_found"), PlaceGone),
-        (Refusal("not_in_channel"), PlaceGone),
-        (Refusal("is_archived"), PlaceGone),
+        (Refusal("not_in_channel"), Muted),
+        (Refusal("is_archived"), Muted),
         (Refusal("thread_not_found"), ThreadGone),
         (Refusal("msg_too_long"), Refused),
         (Refusal("token_revoked"), LoggedOut),

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core.chat_errors import AnchorGone, Limited, LoggedOut, MessageGone, PlaceGone, ThreadGone
+from holdfast.core.chat_errors import AnchorGone, Limited, LoggedOut, MessageGone, Muted, PlaceGone, ThreadGone
 from holdfast.core.errors import Refused, Unavailable
 
 TOKEN_REFUSED = (
@@ -52,8 +52,10 @@ class Answer(Exception):
 
 
 UNKNOWN_CHANNEL, UNKNOWN_MESSAGE, INVALID_FORM = 10003, 10008, 50035
-# The bot is shut out, the person takes no messages of bots, or it is no place for text.
-_GONE = frozenset({UNKNOWN_CHANNEL, 50001, 50007, 50008, 50013, 50278})
+# The person takes no messages of bots, or it is no place for text.
+_GONE = frozenset({UNKNOWN_CHANNEL, 50007, 50008, 50278})
+# No access to the channel, or no permission to write in it: somebody can give it.
+_MAY_NOT_WRITE = frozenset({50001, 50013})
 _ARCHIVED = frozenset({50083, 160005})
 
 
@@ -92,6 +94,8 @@ def _refusal(body: _Body, said: str, thread: bool) -> Exception:
         return ThreadGone(said)
     if body.code in _GONE:
         return PlaceGone(said)
+    if body.code in _MAY_NOT_WRITE:
+        return Muted(f"{said}. What is owed there waits: let the bot see the channel and send messages in it.")
     if body.code == INVALID_FORM and "message_reference" in body.errors:
         return AnchorGone(said)
     if body.code == 0:  # Not Discord itself, but something in front of it.

@@ -2,9 +2,11 @@
 
 import msgspec
 
-from holdfast.core.chat_errors import Limited, LoggedOut, PlaceGone, ThreadGone
+from holdfast.core.chat_errors import Limited, LoggedOut, Muted, PlaceGone, ThreadGone
 from holdfast.core.errors import Refused, Unavailable
 
+# Of somebody who is in the room, and whose power level is too low to write there.
+_MAY_NOT_WRITE = ("permission to post", "power level", "send_level")
 _LOGGED_OUT = ("M_UNKNOWN_TOKEN", "M_MISSING_TOKEN", "M_USER_DEACTIVATED", "M_USER_LOCKED", "M_USER_SUSPENDED")
 
 
@@ -60,6 +62,8 @@ def _meaning(answer: Answer) -> Exception:
     match answer.status:
         case 429:  # What is counted is the account, not the room.
             return Limited(answer.wait_s, account=True)
+        case 403 if any(words in answer.words.lower() for words in _MAY_NOT_WRITE):
+            return Muted(f"{said}. What is owed there waits: give the account the right to write in the room.")
         case 403 | 404:
             return PlaceGone(said)
         case 413:

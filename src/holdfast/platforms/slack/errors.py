@@ -1,6 +1,6 @@
 """What Slack answers where it does not do what it was asked, and what that means."""
 
-from holdfast.core.chat_errors import Limited, LoggedOut, MessageGone, PlaceGone, ThreadGone
+from holdfast.core.chat_errors import Limited, LoggedOut, MessageGone, Muted, PlaceGone, ThreadGone
 from holdfast.core.errors import Refused, Unavailable
 
 
@@ -37,11 +37,21 @@ _SHUT_OUT = (
     *("invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type"),
     *("org_login_required", "team_access_not_granted"),
 )
+# Somebody can let the app write there again, and then it may.
+_MAY_NOT_WRITE = {
+    "not_in_channel": "invite the app to the channel",
+    "is_archived": "unarchive the channel",
+    **dict.fromkeys(
+        (
+            *("restricted_action", "restricted_action_read_only_channel", "restricted_action_thread_only_channel"),
+            "restricted_action_non_threadable_channel",
+        ),
+        "let the app post in the channel",
+    ),
+}
 _MEANINGS: dict[str, type[Refused]] = {
-    **dict.fromkeys(("channel_not_found", "not_in_channel", "is_archived", "cannot_dm_bot", "messages_tab_disabled"), PlaceGone),
-    **dict.fromkeys(("restricted_action", "restricted_action_read_only_channel", "user_not_found", "user_disabled"), PlaceGone),
+    **dict.fromkeys(("channel_not_found", "cannot_dm_bot", "messages_tab_disabled", "user_not_found", "user_disabled"), PlaceGone),
     **dict.fromkeys(("restricted_action_thread_locked", "thread_not_found", "cannot_reply_to_message"), ThreadGone),
-    **dict.fromkeys(("restricted_action_thread_only_channel", "restricted_action_non_threadable_channel"), PlaceGone),
     **dict.fromkeys(("message_not_found", "cant_update_message", "edit_window_closed", "cant_delete_message"), MessageGone),
     **dict.fromkeys(("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "blocks_too_long"), BadBlocks),
 }
@@ -67,4 +77,6 @@ def _meaning(answer: Answer) -> Exception:
         return LoggedOut(f"Slack does not accept the app's tokens ({answer.words}). Get new ones from the app's settings and set them.")
     if answer.words in _IN_DOUBT or not answer.words:
         return answer  # A server that failed may have done it.
+    if answer.words in _MAY_NOT_WRITE:
+        return Muted(f"Slack says: {answer.words}. What is owed there waits: {_MAY_NOT_WRITE[answer.words]}.")
     return _MEANINGS.get(answer.words, Refused)(f"Slack says: {answer.words}")
