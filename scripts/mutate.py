@@ -27,6 +27,7 @@ FOLD = (
     "tests/core/test_transcript_models.py",
     "tests/core/test_transcript_late.py",
     "tests/core/test_transcript_places.py",
+    "tests/core/test_transcript_recall.py",
     "tests/core/test_transcript_any.py",
 )
 HISTORY = "tests/core/test_history.py"

@@ -107,7 +107,7 @@ class Transcript:
         """
         through = compaction.through if compaction.covers else self.compacted.event.through if self.compacted else 0
         kept = next((turn for turn in self.turns if turn.generation > through), None)
-        return self._fold.works[kept.id].behind if through and kept and not self.links else 0
+        return self._fold.works[kept.id].behind if kept and not self.links else 0
 
     @property
     def trimmed(self) -> set[str]:

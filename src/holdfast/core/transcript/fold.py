@@ -53,7 +53,7 @@ class Work:
 class Fold:
     """What the modules of this package change, each with the events of its subject. `whole`: the log is read from its beginning."""
 
-    def __init__(self, *, whole: bool = True) -> None:
+    def __init__(self, *, whole: bool) -> None:
         self.whole = whole
         self.rows = Rows()
         self.turns: list[Turn] = []
