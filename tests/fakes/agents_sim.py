@@ -49,9 +49,10 @@ class ScriptedAgent:
         given: Callable[[AgentRequest], None] = lambda request: None,
         crash: Callable[[], Awaitable[None]] | None = None,
         models: ModelTurns | None = None,
+        sums_up: Callable[[], bool] = lambda: False,
     ) -> None:
         self._keeps, self._think, self._given, self._crash, self._models = keeps, think, given, crash, models
-        self._demo, self._steps = DemoAgent(), agents_steps.StepAgent(think=think)
+        self._demo, self._steps = DemoAgent(), agents_steps.StepAgent(think=think, sums_up=sums_up)
 
     async def aclose(self) -> None:
         pass

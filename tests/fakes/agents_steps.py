@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from holdfast.core.effects import ToolOutcome
-from holdfast.core.events import ProposedCall, Usage
+from holdfast.core.events import ContextCompacted, ProposedCall, Usage
 from holdfast.core.history import Result, Step
 from holdfast.core.plans.ask import ASK, asks
 from holdfast.core.policy import PROCESSES
@@ -21,7 +21,9 @@ PIECE = 5
 
 
 class StepAgent:
-    """`given` hears of every attempt, `think` says how long the model takes for a step."""
+    """`given` hears of every attempt, `think` says how long the model takes for a step. `sums_up`: whether a turn begins with a summary of
+    those before it.
+    """
 
     name = "steps"
 
@@ -30,8 +32,9 @@ class StepAgent:
         *,
         given: Callable[[AgentRequest], None] = lambda request: None,
         think: Callable[[], float] = lambda: 0.0,
+        sums_up: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._given, self._think = given, think
+        self._given, self._think, self._sums_up = given, think, sums_up
 
     async def aclose(self) -> None:
         pass
@@ -42,6 +45,8 @@ class StepAgent:
         mine = [item for item in request.history if isinstance(item, Step) and item.turn_id == request.turn_id]
         results = [said(item.outcome, item.text) for item in request.history if isinstance(item, Result) and _of(request, item)]
         steered = [cause.text for cause in request.causes[1:]]
+        if not mine and request.generation > 1 and self._sums_up():
+            await turn.compacted(ContextCompacted(through=request.generation - 1, summary="What was said."))
         if request.unfinished:
             ran = await turn.run(request.unfinished)
             results = results[: len(results) - _known(request)] + [said(result.outcome, result.text) for result in ran]

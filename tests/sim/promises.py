@@ -13,6 +13,7 @@ from msgspec import UNSET
 from holdfast.core import events as e
 from holdfast.core import notices, turns
 from holdfast.core.effects import Effect, ToolOutcome
+from holdfast.core.history import History, causes
 from holdfast.core.plans.accept import BUSY
 from holdfast.core.titles import MOST_TRIES
 from holdfast.core.transcript import Transcript
@@ -484,6 +485,17 @@ def a_page_that_loads_late_shows_the_same(found: Evidence) -> None:
             assert seen == read, f"P7: a reader saw {seen}; a page that loads shows {read}"
 
 
+def behind_a_summary_nothing_is_missing(found: Evidence) -> None:
+    """An agent is given the same of a conversation that is read from where its newest summary leaves off as of the whole one."""
+    for session in found.sessions.values():
+        for _, compacted in session.whole.of(e.ContextCompacted)[-1:]:
+            whole = Transcript().extend(item for item, _ in session.whole)
+            short = Transcript(compacted.recall).extend(item for item, _ in session.whole if item.seq > compacted.recall)
+            assert short.turns, f"P5: of {session.session_id} no turn is read behind {compacted}"
+            given = [(list(History(one)), causes(one), one.calls, one.questions, one.queued) for one in (short, whole)]
+            assert given[0] == given[1], f"P5: of {session.session_id} an agent is given {given[0]} behind its summary, not {given[1]}"
+
+
 def answers_are_whole(found: Evidence) -> None:
     """A completed turn's answer is the one an uninterrupted run would have given, with the results that are on record."""
     for turn in found.turns:
@@ -560,6 +572,7 @@ PROMISES = (
     *CHAT_PROMISES,
     one_request_is_one_change,
     a_page_that_loads_late_shows_the_same,
+    behind_a_summary_nothing_is_missing,
     answers_are_whole,
     what_content_names_is_there,
     what_was_spooled_is_stored,

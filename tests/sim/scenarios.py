@@ -108,6 +108,16 @@ STEPS: dict[str, Tale] = {
         _ways((CANCELLED,), (COMPLETED,)),
     ),
 }
+STEPS_IN_CHAT: dict[str, Tale] = {
+    "two questions answered by messages": (
+        _ann(
+            Say("steps: go > ask colour > ask size | done"),
+            Say("blue", once=("delivery.changed sent", 2)),
+            Say("big", once=("question.answered", 1)),
+        ),
+        _ways((COMPLETED,), (COMPLETED, COMPLETED)),
+    ),
+}
 # A model that is asked twice now and then, and calls that a person has to approve.
 FLAKY = {"weather": Weather(models=("", "", "closed", "cut", "thoughts"))}
 MODELS: dict[str, Tale] = {
@@ -128,7 +138,7 @@ MODELS: dict[str, Tale] = {
 APPROVED_IN_CHAT: Tale = (
     _ann(
         Say("model: go > unsafe a > guarded b > guarded c | done"),
-        Say("/approve all", once=("turn.waiting", 1)),
+        Say("/approve all", once=("delivery.changed sent", 2)),
     ),
     (COMPLETED,),
 )
@@ -276,7 +286,7 @@ STORIES = (
     *(Story(f"page, {name}", tell, ends) for name, (tell, ends) in (ANYWHERE | PAGE).items()),
     *(Story(f"chat, {name}", tell, ends, chats=True) for name, (tell, ends) in (ANYWHERE | ASKED_IN_CHAT).items()),
     *(Story(f"page, {name}", tell, ends) for name, (tell, ends) in (STEPS | STEERED).items()),
-    *(Story(f"chat, {name}", tell, ends, chats=True, stride=3) for name, (tell, ends) in STEPS.items()),
+    *(Story(f"chat, {name}", tell, ends, chats=True, stride=3) for name, (tell, ends) in (STEPS | STEPS_IN_CHAT).items()),
     *(Story(f"page, {name}", tell, ends, stride=3, world_is=FLAKY) for name, (tell, ends) in MODELS.items()),
     Story("chat, two calls of a model are approved", *APPROVED_IN_CHAT, chats=True, stride=5, world_is=FLAKY),
     *(Story(f"chat, {name}", tell, ends, chats=True, stride=3) for name, (tell, ends) in CHAT.items()),

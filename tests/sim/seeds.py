@@ -228,6 +228,7 @@ def _weather(chance: random.Random) -> Weather:
         full=chance.choice(((0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.5, 6.0))),
         noise=chance.choice((0, 2, 10)),
         downtimes=chance.choice(((0.0, 0.5, 5.0), (0.0, 0.5, 5.0), (0.0, 700.0, 5000.0))),
+        summaries=chance.choice((0.0, 0.0, 0.7)),
     )
 
 

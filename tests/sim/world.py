@@ -82,7 +82,7 @@ class Death(NamedTuple):
 class Weather(NamedTuple):
     """How unkind the world is. The default is a world in which only the deaths are. `models`: how models take requests (`agents_model`).
     `away`: from when until when another program has the database; `away_after`: the same, by how many commits of a life it begins, and
-    for how many seconds.
+    for how many seconds. `summaries`: how often a turn begins with one.
     """
 
     drift: float = 0.0
@@ -95,6 +95,7 @@ class Weather(NamedTuple):
     full: tuple[float, float] = (0.0, 0.0)
     away: tuple[tuple[float, float], ...] = ()
     away_after: tuple[tuple[int, float], ...] = ()
+    summaries: float = 0.0
     noise: int = 2
     downtimes: tuple[float, ...] = (0.0, 0.5, 5.0)
 
@@ -459,7 +460,7 @@ class Life:
                 records=store, keepers=keepers, surroundings=nowhere(), clock=clock, owner=owner, most=20, most_bytes=1 << 20
             )
             tools[background.name] = background
-        moods = self.world.random(f"models {self.number}")
+        moods, summaries = self.world.random(f"models {self.number}"), self.world.random(f"summaries {self.number}")
         models = ModelTurns(
             clock=clock,
             mood=lambda: moods.choice(self.world.weather.models),
@@ -484,6 +485,7 @@ class Life:
                         given=self._given,
                         crash=self.crash,
                         models=models,
+                        sums_up=lambda: summaries.random() < self.world.weather.summaries,
                     )
                 ),
                 tools=Toolbox(tools),
