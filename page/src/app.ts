@@ -96,7 +96,7 @@ export class App {
     this.list = new List(this.api, this.connection, this.#shelf);
     this.conversation = new Conversation(this.api, fetch, this.connection, { rev: () => this.list.rev, received: (event) => this.#told(event) }, this.#shelf);
     this.safeMode = new SafeMode(this.api, this.connection, (text) => this.say(text), (status) => (this.models.value = status.models ?? []));
-    this.notifier = new Notifier(this.preferences, this.list, (session_id) => this.go(session_id));
+    this.notifier = new Notifier(this.preferences, this.list, storage, { open: (session_id) => this.go(session_id), takesOver: () => this.#stayConnected() });
     this.operations = new OperationsView(this.api, this.connection, () => this.safeMode.check(), (text) => this.say(text));
     this.sending = new Sending(storage, this.api, this.connection, {
       created: (name, session_id) => this.#created(name, session_id),
@@ -554,6 +554,11 @@ export class App {
     this.sending.wake();
     this.uploads.wake();
     this.list.start();
+  }
+
+  /** A hidden tab may have given its connection back before it became the one that tells. */
+  #stayConnected(): void {
+    if (document.visibilityState !== "visible" && this.connection.state.value !== "signed-out") this.conversation.visible(this.notifier.keeps);
   }
 
   #visibility(): void {

@@ -2,11 +2,14 @@
 
 import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Locator, Page, StorageState, expect
 
 from tests.browser.acting import WAIT_MS, answers, send
+from tests.browser.conftest import tab
 from tests.e2e.command_line import holdfast
 from tests.e2e.serving import Serving
+
+DASH = "\N{EN DASH}"
 
 
 def operate(page: Page, serving: Serving) -> None:
@@ -25,6 +28,37 @@ def test_five_figures_are_shown_and_the_others_are_behind_a_fold(page: Page, las
     page.get_by_test_id("more-figures").get_by_text("More figures").click()
     expect(figures.filter(visible=True)).to_have_count(10)
     expect(page.get_by_test_id("more-figures")).to_contain_text("Memory")
+
+
+def test_a_figure_that_is_not_known_is_a_dash_and_not_a_zero(browser: Browser, lasting: Serving, signed_in: StorageState) -> None:
+    """Nothing is said of what nobody could be asked about, and nothing of what was not measured yet."""
+    with tab(browser, signed_in, service_workers="block") as page:
+        unknown = re.compile(r"/api/(ops/|events|status)")
+        page.route(unknown, lambda route: route.abort())
+        page.goto(lasting.url + "/operations")
+        page.get_by_test_id("more-figures").get_by_text("More figures").click()
+        figures = page.locator(".figs > li")
+        expect(figures.locator(".v")).to_have_text([DASH] * 10, timeout=WAIT_MS)
+        assert not re.search(r"\d", " ".join(figures.all_inner_texts()))
+        expect(page.get_by_test_id("section").filter(has_text=re.compile(r"\d"))).to_have_count(0)
+        page.unroute(unknown)
+        series = {
+            "from": "2026-01-01T00:00:00Z",
+            "step_s": 10,
+            "series": {"inbox_lag_ms": [None, 0.0, None, None, None], "commit_ms": [None, 0.0]},
+        }
+        page.route("**/api/ops/series", lambda route: route.fulfill(json=series))
+        page.reload()
+        page.get_by_test_id("more-figures").get_by_text("More figures").click()
+        expect(figure(page, "Commit")).to_have_text("0 ms", timeout=WAIT_MS)
+        for name in ("Inbox lag", "First text", "Loop lag", "Memory"):  # Measured long ago, or never.
+            expect(figure(page, name)).to_have_text(DASH)
+        for name in ("Running turns", "Outbox", "Needs a person", "Inbox", "Suspended"):
+            expect(figure(page, name)).to_have_text(re.compile(r"^\d+$"), timeout=WAIT_MS)
+
+
+def figure(page: Page, title: str) -> Locator:
+    return page.locator(".figs > li").filter(has=page.get_by_role("heading", name=title, exact=True)).locator(".v")
 
 
 def test_a_background_process_is_shown_and_ended_by_a_person_who_was_asked_first(page: Page, lasting: Serving) -> None:

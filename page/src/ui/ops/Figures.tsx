@@ -40,7 +40,7 @@ export function Figures(): VNode {
           <Figure title={words.held} value={count(status?.suspended)} foot={status && status.pending > 0 ? words.pending(status.pending) : ""} />
           <Figure title={words.commit} value={time(newest(measured("commit_ms")))} foot={words.commitFoot} series={measured("commit_ms")} />
           <Figure title={words.lag} value={time(newest(measured("loop_lag_ms")))} foot={words.lagFoot} series={measured("loop_lag_ms")} />
-          <Figure title={words.memory} value={bytes(newest(measured("memory_bytes")))} foot={words.memoryFoot(status?.pid ?? 0)} series={measured("memory_bytes")} />
+          <Figure title={words.memory} value={bytes(newest(measured("memory_bytes")))} foot={status ? words.memoryFoot(status.pid) : ""} series={measured("memory_bytes")} />
         </ul>
       </details>
     </>
