@@ -1,6 +1,7 @@
 """`./run soak --page [--seconds N]`: the page in a real Chromium. First how soon it paints on a slow device and line; then, while 200
-pieces a second are written into ten conversations, its frames for a minute, and those of a blank page next to it; then its heap, again
-and again after the garbage was collected, while conversations come and go. An hour is `--seconds 3600`.
+pieces a second are written into ten conversations, its frames for a minute, and those of a blank page next to it; then what it holds
+(its heap, the nodes of its documents and their listeners), again and again after the garbage was collected, while conversations come and
+go and the page is seen to follow them. An hour is `--seconds 3600`.
 """
 
 import contextlib
@@ -27,9 +28,14 @@ CONVERSATIONS, EACH_S = 10, 0.05
 SECONDS, FRAMES_S = 150.0, 60.0
 # New conversations take the place of the old ones so often. A page keeps what it showed last: the first of these stay for a while.
 STAY_S, SAMPLE_S = 15.0, 5.0
+# A page keeps this many conversations that it showed: until it has shown so many, it grows without a fault.
+KEPT = 20
+SAY_S = 300.0
 SLOW_FRAMES = 0.01
 # How much higher the last third of the samples may lie than the one before it.
-GROWTH, GROWTH_BYTES = 1.05, 500_000
+GROWTH, GROWTH_BYTES, GROWTH_COUNT = 1.05, 500_000, 500
+# The part of what is written that a page has to show, however busy the machine is: one that stands still holds on to nothing, either.
+FOLLOWED = 0.3
 # A quarter of the processor, 10 Mbit/s, 40 ms; of several tries the best.
 SLOWER, LINE_BYTES_S, LATENCY_MS = 4, 10_000_000 / 8, 40
 PAINT_MS, PAINT_TRIES = 1500.0, 5
@@ -73,6 +79,9 @@ class Meter:
             self._inspector.send("HeapProfiler.collectGarbage")
         return self._metric("JSHeapUsedSize")
 
+    def held(self) -> "Held":
+        return Held(self.heap_bytes(), self._metric("Nodes"), self._metric("JSEventListeners"))
+
 
 def painted_ms(page: Page, url: str) -> float:
     """When a tab that fetches everything anew shows something, on a slow device and line."""
@@ -99,21 +108,44 @@ def grown(samples: Sequence[float]) -> tuple[float, float]:
     return statistics.median(samples[third : 2 * third]), statistics.median(samples[2 * third :])
 
 
-def is_flat(samples: Sequence[float]) -> bool:
+def is_flat(samples: Sequence[float], slack: float = GROWTH_BYTES) -> bool:
     middle, last = grown(samples)
-    return last <= GROWTH * middle + GROWTH_BYTES
+    return last <= GROWTH * middle + slack
+
+
+def hourly(samples: Sequence[float], each_s: float) -> float:
+    """By how much they grow in an hour: the middle one of the slopes between any two of the last two thirds, which no few outliers move."""
+    later = samples[len(samples) // 3 :]
+    slopes = [(later[j] - later[i]) / (j - i) for i in range(len(later)) for j in range(i + 1, len(later))]
+    return statistics.median(slopes) * 3600 / each_s
+
+
+class Held(msgspec.Struct, frozen=True):
+    """What a page holds after its garbage was collected. `nodes`, `listeners`: also of what is not shown; the heap has little of it."""
+
+    heap: float
+    nodes: float
+    listeners: float
 
 
 class Seen(msgspec.Struct, frozen=True):
     """`paint_ms`: its best first paint, and that of a line of text. `slow` and `blank`: slow frames of the page in `frames_s`, and of a
-    blank one at the same time. `heap`: samples, in bytes.
+    blank one at the same time. `held`: samples, `each_s` apart. `followed`: of each stay, which part of what was written the page showed.
+    `complaints`: errors in the page.
     """
 
     paint_ms: tuple[float, float]
     frames_s: float
     slow: float
     blank: float
-    heap: list[float]
+    held: list[Held]
+    each_s: float
+    followed: list[float]
+    complaints: list[str]
+
+    @property
+    def heap(self) -> list[float]:
+        return [each.heap for each in self.held]
 
     @property
     def wrong(self) -> list[str]:
@@ -122,7 +154,40 @@ class Seen(msgspec.Struct, frozen=True):
             *([f"the first paint took {self.paint_ms[0]:.0f} ms"] if self.paint_ms[0] > PAINT_MS else []),
             *([f"{self.slow:.1%} of the frames took over 50 ms{self._busy}"] if self.slow > SLOW_FRAMES else []),
             *([f"the heap grew from {_mb(middle)} to {_mb(last)}"] if not is_flat(self.heap) else []),
+            *(
+                f"the page kept {name} that it no longer shows: {_third(counts, 0)}, then {_third(counts, 1)}"
+                for name, counts in self._counts.items()
+                if not is_flat(counts, GROWTH_COUNT)
+            ),
+            *([f"in {len(self._lost)} of {len(self.followed)} stays the page did not follow"] if self._lost else []),
+            *(f"the page complained: {each}" for each in self.complaints[:5]),
         ]
+
+    @property
+    def telling(self) -> bool:
+        """Whether it lasted long enough to tell a leak: the second and the last third lie behind what a page keeps on purpose."""
+        return len(self.held) * self.each_s >= 3 * KEPT * STAY_S
+
+    def lines(self) -> list[str]:
+        middle, last = grown(self.heap)
+        low, high = min(self.heap), max(self.heap)
+        told = "" if self.telling else f"; too short to tell a slow leak, which takes {3 * KEPT * STAY_S / 60:.0f} minutes"
+        return [
+            f"first paint   {self.paint_ms[0]:.0f} ms; a line of text {self.paint_ms[1]:.0f} ms",
+            f"slow frames   {self.slow:.2%} in {self.frames_s:.0f} s; of a blank page {self.blank:.2%}",
+            f"heap          {_mb(self.heap[0])} at first, {_mb(middle)} in the middle, {_mb(last)} at last; from {_mb(low)} to {_mb(high)}",
+            f"              {hourly(self.heap, self.each_s) / 1e6:+.2f} MB an hour, of {len(self.heap)} samples{told}",
+            *(f"{name:13} {_third(counts, 0)} in the middle, {_third(counts, 1)} at last" for name, counts in self._counts.items()),
+            f"followed      {min(self.followed):.0%} of what was written at the least, in {len(self.followed)} stays",
+        ]
+
+    @property
+    def _counts(self) -> dict[str, list[float]]:
+        return {"nodes": [each.nodes for each in self.held], "listeners": [each.listeners for each in self.held]}
+
+    @property
+    def _lost(self) -> list[float]:
+        return [each for each in self.followed if each < FOLLOWED]
 
     @property
     def _busy(self) -> str:
@@ -134,10 +199,7 @@ def main(seconds: float) -> int:
         folder = Path(name)
         with Serving(folder / "home", profiles=Profiles(folder / "profiles", wanted=False)) as server, chromium() as browser:
             found = watch(browser, server.address, seconds)
-    middle, last = grown(found.heap)
-    print(f"first paint   {found.paint_ms[0]:.0f} ms; a line of text {found.paint_ms[1]:.0f} ms")
-    print(f"slow frames   {found.slow:.2%} in {found.frames_s:.0f} s; of a blank page {found.blank:.2%}")
-    print(f"heap          {_mb(found.heap[0])} at first, {_mb(middle)} in the middle, {_mb(last)} at last, of {len(found.heap)} samples")
+    print(*found.lines(), sep="\n")
     print(*(f"- {each}" for each in found.wrong), f"{'FAIL' if found.wrong else 'PASS'}: ./run soak --page --seconds {seconds:g}", sep="\n")
     return 1 if found.wrong else 0
 
@@ -161,18 +223,35 @@ def watch(browser: Browser, address: Address, seconds: float) -> Seen:
     page.get_by_test_id("composer").wait_for(timeout=WAIT_MS)
     state = page.context.storage_state()
     paints = [(_painted(browser, state, url), _painted(browser, state, f"{url}/healthz")) for _ in range(PAINT_TRIES)]
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
     meter, frames_s = Meter(page), min(FRAMES_S, seconds / 2)
-    began = time.monotonic()
+    began = said = time.monotonic()
     with streaming(address, page):
         slow, idle = slow_frames(page, blank, wait=lambda: page.wait_for_timeout(1000 * frames_s))
-    samples: list[float] = []
+    samples: list[Held] = []
+    followed: list[float] = []
+    first = time.monotonic()
     while len(samples) < 6 or time.monotonic() - began < seconds:
         with streaming(address, page):
-            until = time.monotonic() + STAY_S
-            while time.monotonic() < until:
+            shown, since = pieces(page), time.monotonic()
+            while time.monotonic() < since + STAY_S:
                 page.wait_for_timeout(1000 * SAMPLE_S)
-                samples.append(meter.heap_bytes())
-    return Seen((min(ours for ours, _ in paints), min(text for _, text in paints)), frames_s, slow, idle, samples)
+                samples.append(meter.held())
+            followed.append((pieces(page) - shown) * EACH_S / (time.monotonic() - since))
+        if time.monotonic() - said >= SAY_S:  # Whoever ends an hour early knows this much.
+            said = time.monotonic()
+            last = samples[-1]
+            held = f"heap {_mb(last.heap)}, {last.nodes:,.0f} nodes, {last.listeners:,.0f} listeners"
+            print(f"{(said - began) / 60:4.0f} min      {held}", flush=True)
+    each_s = (time.monotonic() - first) / len(samples)
+    best = min(ours for ours, _ in paints), min(text for _, text in paints)
+    return Seen(best, frames_s, slow, idle, samples, each_s, followed, complaints)
+
+
+def pieces(page: Page) -> int:
+    """How many of them the open conversation shows."""
+    return len(page.locator('[data-testid="message"][data-role="assistant"]').first.inner_text().split())
 
 
 def _painted(browser: Browser, state: StorageState, url: str) -> float:
@@ -206,6 +285,10 @@ def _ask(address: Address, method: str, path: str, body: object = None) -> Any:
     if answer.status >= 300:
         raise RuntimeError(f"{method} {path}: {answer.status} {said.decode(errors='replace')[:200]}")
     return json.loads(said) if said else None
+
+
+def _third(counts: Sequence[float], which: int) -> str:
+    return f"{grown(counts)[which]:,.0f}"
 
 
 def _mb(size: float) -> str:

@@ -3,13 +3,13 @@ busy or how fast the machine is does not count.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from playwright.sync_api import Browser, Page, StorageState, expect
 
-from bench.soaking.page import BLANK, Meter, Seen, is_flat, painted_ms, slow_frames
+from bench.soaking.page import BLANK, Held, Meter, Seen, is_flat, painted_ms, slow_frames
 from tests.browser.acting import WAIT_MS, answers
 from tests.browser.conftest import tab
 from tests.browser.feeding import Fed
@@ -102,15 +102,37 @@ def test_a_page_that_keeps_what_it_should_drop_is_found(page: Page) -> None:
     assert not is_flat(sampled(page, Meter(page)))
 
 
+def soaked(
+    *held: Held, slow: float = 0.0, blank: float = 0.0, paint_ms: float = 1500, followed: float = 1.0, complaints: Sequence[str] = ()
+) -> Seen:
+    """What a soak of an hour has seen."""
+    return Seen((paint_ms, 200), 60, slow, blank, list(held), 3600 / len(held), [1.0, followed], list(complaints))
+
+
 def test_a_soak_of_the_page_names_each_limit_that_was_missed_and_a_machine_that_was_too_busy_to_tell() -> None:
-    flat, grows = [5e6] * 9, [5e6 + 1e6 * number for number in range(9)]
-    assert Seen((1500, 200), 60, 0.01, 0.0, flat).wrong == []
-    assert Seen((1501, 200), 60, 0.02, 0.0, grows).wrong == [
+    flat = [Held(5e6, 3000, 90)] * 9
+    grows = [Held(5e6 + 1e6 * number, 3000 + 500 * number, 90 + 1000 * number) for number in range(9)]
+    assert soaked(*flat, slow=0.01).wrong == []
+    assert soaked(*grows, slow=0.02, paint_ms=1501, followed=0.1, complaints=["a fault"]).wrong == [
         "the first paint took 1501 ms",
         "2.0% of the frames took over 50 ms",
         "the heap grew from 9.0 MB to 12.0 MB",
+        "the page kept nodes that it no longer shows: 5,000, then 6,500",
+        "the page kept listeners that it no longer shows: 4,090, then 7,090",
+        "in 1 of 2 stays the page did not follow",
+        "the page complained: a fault",
     ]
-    assert "too busy to tell" in Seen((1500, 200), 60, 0.02, 0.02, flat).wrong[0]
+    assert "too busy to tell" in soaked(*flat, slow=0.02, blank=0.02).wrong[0]
+
+
+def test_a_soak_of_the_page_says_how_much_it_grows_in_an_hour_and_whether_it_lasted_long_enough_to_tell() -> None:
+    """Outliers, and what a page keeps on purpose at first, do not count."""
+    heap = [min(5.0, 3 + 0.1 * number) + 0.01 * number + (2 if number % 7 == 0 else 0) for number in range(120)]
+    hour = soaked(*(Held(1e6 * each, 3000, 90) for each in heap))
+    assert hour.telling and hour.wrong == []
+    assert "+1.20 MB an hour, of 120 samples" in "\n".join(hour.lines())
+    short = Seen((1500, 200), 60, 0.0, 0.0, [Held(5e6, 3000, 90)] * 9, 5.0, [1.0], [])
+    assert "too short to tell a slow leak, which takes 15 minutes" in "\n".join(short.lines())
 
 
 def test_a_slow_device_on_a_slow_line_paints_soon_loads_little_and_nothing_jumps(
