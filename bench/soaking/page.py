@@ -130,14 +130,15 @@ class Held(msgspec.Struct, frozen=True):
 
 class Seen(msgspec.Struct, frozen=True):
     """`paint_ms`: its best first paint, and that of a line of text. `slow` and `blank`: slow frames of the page in `frames_s`, and of a
-    blank one at the same time. `held`: samples, `each_s` apart. `followed`: of each stay, which part of what was written the page showed.
-    `complaints`: errors in the page.
+    blank one at the same time; `computed`: the part of that time in which the page's thread had a processor, drawing included. `held`:
+    samples, `each_s` apart. `followed`: of each stay, which part of what was written the page showed. `complaints`: errors in the page.
     """
 
     paint_ms: tuple[float, float]
     frames_s: float
     slow: float
     blank: float
+    computed: float
     held: list[Held]
     each_s: float
     followed: list[float]
@@ -175,6 +176,7 @@ class Seen(msgspec.Struct, frozen=True):
         return [
             f"first paint   {self.paint_ms[0]:.0f} ms; a line of text {self.paint_ms[1]:.0f} ms",
             f"slow frames   {self.slow:.2%} in {self.frames_s:.0f} s; of a blank page {self.blank:.2%}",
+            f"              in that time the page's thread had a processor for {self.computed:.1%}",
             f"heap          {_mb(self.heap[0])} at first, {_mb(middle)} in the middle, {_mb(last)} at last; from {_mb(low)} to {_mb(high)}",
             f"              {hourly(self.heap, self.each_s) / 1e6:+.2f} MB an hour, of {len(self.heap)} samples{told}",
             *(f"{name:13} {_third(counts, 0)} in the middle, {_third(counts, 1)} at last" for name, counts in self._counts.items()),
@@ -228,7 +230,9 @@ def watch(browser: Browser, address: Address, seconds: float) -> Seen:
     meter, frames_s = Meter(page), min(FRAMES_S, seconds / 2)
     began = said = time.monotonic()
     with streaming(address, page):
+        used_s = meter.used_s
         slow, idle = slow_frames(page, blank, wait=lambda: page.wait_for_timeout(1000 * frames_s))
+        computed = (meter.used_s - used_s) / frames_s
     samples: list[Held] = []
     followed: list[float] = []
     first = time.monotonic()
@@ -246,7 +250,7 @@ def watch(browser: Browser, address: Address, seconds: float) -> Seen:
             print(f"{(said - began) / 60:4.0f} min      {held}", flush=True)
     each_s = (time.monotonic() - first) / len(samples)
     best = min(ours for ours, _ in paints), min(text for _, text in paints)
-    return Seen(best, frames_s, slow, idle, samples, each_s, followed, complaints)
+    return Seen(best, frames_s, slow, idle, computed, samples, each_s, followed, complaints)
 
 
 def pieces(page: Page) -> int:

@@ -58,6 +58,14 @@ class Fed:
         data = {"turn_id": self._turn["id"], "attempt": 1, "step": step, "offset": offset, "text": text, "at": self._turn["started_at"]}
         return f"id: {self._log}.{self._seq}\nevent: text\ndata: {json.dumps(data)}\n\n"
 
+    def snapshot(self, text: str) -> str:
+        """The session as it is now, with an answer that says this."""
+        self._seq += 1
+        answer = {"parts": [{"type": "text", "id": f"{self._turn['id']}.0.0", "step": 0, "text": text}], "text": text, "status": "partial"}
+        messages = [message | (answer if message["role"] == "assistant" else {}) for message in self._session["messages"]]
+        shown = json.dumps(self._session | {"messages": messages, "turns": [self._turn], "state": "running"})
+        return f"id: {self._log}.{self._seq}\nevent: snapshot\ndata: {shown}\n\n"
+
     def feed(self, pieces: Iterable[str]) -> None:
         """One after the other, each drawn before the next comes."""
         self._page.evaluate("texts => window.fed(texts)", list(pieces))
