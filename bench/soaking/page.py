@@ -172,13 +172,14 @@ class Seen(msgspec.Struct, frozen=True):
     def lines(self) -> list[str]:
         middle, last = grown(self.heap)
         low, high = min(self.heap), max(self.heap)
-        told = "" if self.telling else f"; too short to tell a slow leak, which takes {3 * KEPT * STAY_S / 60:.0f} minutes"
+        slope = f"{hourly(self.heap, self.each_s) / 1e6:+.2f} MB an hour, without the first third"
+        short = f"too short to tell a slow leak, which takes {3 * KEPT * STAY_S / 60:.0f} minutes"  # A page fills what it keeps at first.
         return [
             f"first paint   {self.paint_ms[0]:.0f} ms; a line of text {self.paint_ms[1]:.0f} ms",
             f"slow frames   {self.slow:.2%} in {self.frames_s:.0f} s; of a blank page {self.blank:.2%}",
             f"              in that time the page's thread had a processor for {self.computed:.1%}",
             f"heap          {_mb(self.heap[0])} at first, {_mb(middle)} in the middle, {_mb(last)} at last; from {_mb(low)} to {_mb(high)}",
-            f"              {hourly(self.heap, self.each_s) / 1e6:+.2f} MB an hour, of {len(self.heap)} samples{told}",
+            f"              {slope if self.telling else short}; {len(self.heap)} samples",
             *(f"{name:13} {_third(counts, 0)} in the middle, {_third(counts, 1)} at last" for name, counts in self._counts.items()),
             f"followed      {min(self.followed):.0%} of what was written at the least, in {len(self.followed)} stays",
         ]
