@@ -397,3 +397,15 @@ async def test_a_conversation_whose_summary_is_damaged_is_read_whole(backend: Ba
         backend.change_byte("s1", seq, "body")
         short = await store.transcript(await store.session("s1"), whole=False)
         assert short.behind == 0 and [turn.id for turn in short.turns] == ["t1", "t2", "t3", "t4"]
+
+
+async def test_a_conversation_whose_first_turn_behind_its_summary_is_damaged_is_read_whole(backend: Backend) -> None:
+    """The summary stands in that very turn: an agent would be given neither."""
+    async with backend.opened() as store:
+        await summarised(store)
+        found = await whole_log(store, "s1")
+        [seq] = [item.seq for item in found if isinstance(item.event, e.TurnStarted) and item.turn_id == "t3"]
+        backend.change_byte("s1", seq, "body")
+        session = await store.session("s1")
+        short, whole = await store.transcript(session, whole=False), await store.transcript(session)
+        assert list(History(short)) == list(History(whole)) and list(short.queued) == list(whole.queued) == []

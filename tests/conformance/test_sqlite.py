@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 import apsw
+import msgspec
 import pytest
 
 from holdfast.core import events as e
@@ -29,6 +30,7 @@ from holdfast.store.queries import RECORDS
 from holdfast.store.sqlite import changes
 from holdfast.store.sqlite import threads as writer
 from holdfast.store.sqlite.connection import (
+    PAGE_BYTES,
     SCHEMA_VERSION,
     UNFIT,
     UnfitPlace,
@@ -47,7 +49,23 @@ from holdfast.store.sqlite.tx import SqliteTx, in_tx
 from holdfast.store.work import inbox, outbox, processes, streams, turns
 from holdfast.store.work import sessions as writes
 from tests.conformance.backends import BEGINNING, CommitFaults, FailingConnection, SqliteBackend, quick_place
-from tests.conformance.steps import CUT, ENDED, LEFT, NOW, append, bodies, new_owner, new_session, question, running, say, text, well_again
+from tests.conformance.steps import (
+    ANSWER,
+    CUT,
+    ENDED,
+    LEFT,
+    NOW,
+    append,
+    bodies,
+    new_owner,
+    new_session,
+    question,
+    running,
+    say,
+    start,
+    text,
+    well_again,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -772,3 +790,27 @@ async def test_pages_written_per_message_do_not_depend_on_the_history() -> None:
         written = sorted(after - before for before, after in itertools.pairwise(lengths))
         assert written[len(written) // 2] <= 9
         assert written[-1] <= 24
+
+
+async def test_a_summary_whose_page_cannot_be_read_takes_no_conversation_down() -> None:
+    """P8: what reads of it is read as a whole."""
+    mark = "a summary that is easy to find " * 20
+    with quick_place() as home:
+        async with SqliteBackend(home).opened() as store:
+            owner = await new_owner(store)
+            await append(store, await running(store, "s1", "t1", owner=owner), text("one"), ANSWER, ENDED)
+            await say(store, text="second")
+            turn = await start(store, "s1", "t2", owner=owner)
+            compacted = e.ContextCompacted(through=1, summary=mark)
+            recall = (await store.transcript(await store.session("s1"))).recall(compacted)
+            turn = await append(store, turn, msgspec.structs.replace(compacted, recall=recall))
+            await append(store, turn, e.MessageWritten(message_id="t2.answer", role="assistant", content="x" * 900), ENDED)
+            assert (await store.transcript(await store.session("s1"), whole=False)).behind == recall > 0
+        path = home / "holdfast.db"
+        data = bytearray(path.read_bytes())
+        page = data.find(mark[:60].encode()) // PAGE_BYTES * PAGE_BYTES
+        data[page : page + 8] = b"\xff" * 8
+        path.write_bytes(data)
+        async with SqliteBackend(home).opened() as store:
+            short = await store.transcript(await store.session("s1"), whole=False)
+            assert [turn.id for turn in short.turns] == ["t1", "t2"] and short.behind == 0

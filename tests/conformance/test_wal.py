@@ -1,6 +1,7 @@
 """The write-ahead log is copied back while others commit: nobody who waits for a commit waits for that, and the log stays short."""
 
 import asyncio
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -123,13 +124,49 @@ def test_what_another_thread_copied_is_on_disk_before_the_writer_copies_the_rest
     length = wal.WalLength()
     length.watch(writer)
     writer.execute("CREATE TABLE t (a)")
-    other = apsw.Connection(str(path))
+    other = connect(path)
     synced: list[os.stat_result] = []
     monkeypatch.setattr(os, "fdatasync", lambda descriptor: synced.append(os.fstat(descriptor)))
+    written: list[tuple[int, int]] = []
+    monkeypatch.setattr(wal, "PORTION", 4096)
+    monkeypatch.setattr(wal, "_sync_file_range", lambda descriptor, place, size, how: written.append((place.value, size.value)))
+    writer.execute("INSERT INTO t VALUES (zeroblob(20000))")
     length.copy_most(other, may=lambda: True)
     assert synced and all(os.path.samestat(each, path.stat()) for each in synced)
+    portions = [(place, 4096) for place in range(0, path.stat().st_size, 4096)]
+    assert len(portions) > 4 and written == portions * len(synced)
     other.close()
     writer.close()
+    length.close()
+
+
+def test_what_is_synced_is_synced_by_a_descriptor_that_sqlite_does_not_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an error of the disk each descriptor hears once, and SQLite must hear of it. Ours is closed when it closes nobody's locks."""
+    path = tmp_path / "holdfast.db"
+    writer, other = connect(path), connect(path)
+    length = wal.WalLength()
+    length.watch(writer)
+    writer.execute("CREATE TABLE t (a)")
+    of_sqlite, used = opened(path), set[int]()
+    monkeypatch.setattr(os, "fdatasync", used.add)
+    for _ in range(2):
+        writer.execute("INSERT INTO t VALUES (1)")
+        length.copy_most(other, may=lambda: True)
+    assert len(of_sqlite) == 2 and len(used) == 1 and used == opened(path) - of_sqlite
+    other.close()
+    writer.close()
+    length.close()
+    assert opened(path) == set()
+
+
+def opened(path: Path) -> set[int]:
+    """The descriptors that this process has of a file."""
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(int(name)), path.stat()):
+                found.add(int(name))
+    return found
 
 
 async def test_a_home_is_opened_without_copying_the_log_of_a_dead_process_back() -> None:

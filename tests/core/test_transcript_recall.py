@@ -78,6 +78,27 @@ def test_a_later_turn_whose_beginning_is_damaged_begins_with_the_first_event_tha
     assert [turn.id for turn in short.turns] == ["t2", "t3"] and short.answer_text == "so"
 
 
+def test_one_that_has_not_met_its_summary_or_the_first_turn_behind_it_is_not_complete() -> None:
+    log = three_turns().in_turn(SUMMARY, text("so", 0))
+    behind = fold(log).recall(SUMMARY)
+    lost = {
+        "turn": next(item.seq for item in log.items if item.kind == "turn.started" and item.turn_id == "t2"),
+        "summary": place(log, "context.compacted"),
+    }
+    found = {what: Transcript(behind).extend(item for item in log.without(seq) if item.seq > behind) for what, seq in lost.items()}
+    assert {what: short.complete for what, short in found.items()} == {"turn": False, "summary": False}
+    assert not Transcript(behind).complete and Transcript().complete and Transcript(behind).extend(log.items[behind:]).complete
+    assert list(found["turn"].queued) == []
+
+
+def test_an_answer_whose_question_is_damaged_still_stands_in_the_whole_conversation() -> None:
+    """P7: it waits there, as on the page."""
+    log = Log().said("m1", "hi").started("t1", "m1", "hi")
+    log.in_turn(e.QuestionAsked(question_id="q1", call_id="c1", content="Which?", expires_at=99, ends_attempt=False)).said("m2", "blue")
+    log.free(e.QuestionAnswered(question_id="q1", call_id="c1", content="blue", message_id="m2", last=True))
+    assert "m2" in fold(log.without(place(log, "question.asked"))).queued
+
+
 @pytest.mark.parametrize("held", [False, True])
 def test_an_answer_to_a_question_of_such_a_turn_does_not_wait_any_more(held: bool) -> None:
     """Also one that came while another process held the turn, and stands outside of it."""

@@ -416,3 +416,29 @@ def test_private_chats_are_remembered_in_the_order_in_which_they_spoke() -> None
     assert len(at.direct) == MOST_DIRECT and "a" not in at.direct
     assert cursors.read(str(at)) == at
     assert msgspec.structs.replace(at, gap=True).saw(99).seen == 8  # What comes after a gap must not hide it.
+
+
+async def test_channels_that_the_bot_may_not_see_do_not_keep_a_gap_open(server: DiscordServer) -> None:
+    """P1: a server lists all its channels, also those of which the bot may read nothing."""
+    async with reading(server) as first:
+        await first.begun()
+    server.gateway.forget()
+    for channel in ("600", "601", "602", "603", "604", "605", "700"):
+        server.channel(channel)
+        server.say(channel, "missed", user=ANN)
+    server.hidden |= {"600", "601", "602", "603", "604", "605"}
+    async with reading(server, first.cursor) as second:
+        await second.until_heard("missed")
+        await second.begun()
+        assert not second.at.gap
+
+
+async def test_what_is_said_where_the_bot_may_not_look_is_heard(server: DiscordServer) -> None:
+    """P1: Discord tells of it all the same."""
+    async with reading(server) as first:
+        await first.begun()
+        server.channel("800")
+        server.hidden.add("800")
+        server.say("800", "hi <@900>", user=ANN)
+        while not first.heard:
+            await first.next()

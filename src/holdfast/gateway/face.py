@@ -47,7 +47,7 @@ class Face:
     ) -> None:
         self._log, self._request, self._news, self._anchor = written, request, news, anchor
         self._tools, self._calls, self._budget, self._teller, self._host = tools, calls, budget, teller, host
-        self._recall = recall
+        self._recall, self._recalled = recall, 0
 
     # a step's text
 
@@ -131,6 +131,8 @@ class Face:
 
     async def compacted(self, compaction: e.ContextCompacted) -> None:
         summary, problem = storable(compaction.summary), None if compaction.problem is None else storable(compaction.problem)
+        # What only shortens results leaves the place of a summary that this attempt has recorded: it still holds.
+        self._recalled = self._recall(compaction) or self._recalled
         await self._log.record(
             msgspec.structs.replace(
                 compaction,
@@ -138,7 +140,7 @@ class Face:
                 problem=problem,
                 day=self._today,
                 sender=self._request.sender,
-                recall=self._recall(compaction),
+                recall=self._recalled,
             )
         )
 

@@ -20,7 +20,7 @@ from holdfast.ports.store import Store
 
 EVERY_S = 60.0
 INDEX_S = 0.5
-INDEX_PAGE = 100  # A few milliseconds, for which whoever writes something may have to wait.
+INDEX_PAGE = 100  # Takes a few milliseconds, for which other writes may have to wait.
 PRUNED_AT_ONCE = 50
 PURGE_S = 5.0
 PURGE_STEPS = 20

@@ -49,6 +49,7 @@ class Link:
         self._worked_at: float | None = None
         self._bucket = pacing.of_account(platform.capabilities.rates, clock.monotonic())
         self._chats: dict[str, Bucket] = {}
+        self._muted: set[str] = set()  # Chats in which we may not write for now.
         self._live_after = 0.0
 
     @property
@@ -195,8 +196,16 @@ class Link:
 
     def mute(self, place: Place, wait_s: float, why: str) -> None:
         """We may not write in a chat for now."""
-        log.warning("we may not write in a chat", platform=self.name, chat=place.chat, why=why)
+        if place.chat not in self._muted:
+            log.warning("we may not write in a chat", platform=self.name, chat=place.chat, why=why)
+            self._muted.add(place.chat)
         self._chats[place.chat] = self._chat(place).quiet(self._clock.monotonic() + wait_s)
+
+    def arrived(self, place: Place) -> None:
+        """Something of ours is in a chat."""
+        if place.chat in self._muted:
+            log.info("we may write in a chat again", platform=self.name, chat=place.chat)
+            self._muted.discard(place.chat)
 
     def _chat(self, place: Place) -> Bucket:
         found = self._chats.get(place.chat)

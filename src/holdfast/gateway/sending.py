@@ -68,7 +68,9 @@ class Sender:
         for _ in range(MOST_WAYS):
             try:
                 async with asyncio.timeout(delivery.send_s(size)):
-                    return Outcome(happened="receipt", receipt=await once(place, before))
+                    receipt = await once(place, before)
+                link.arrived(kept)
+                return Outcome(happened="receipt", receipt=receipt)
             except AnchorGone as error:
                 if place.reply_to is None:
                     return Outcome(happened="give up", error=str(error))
@@ -99,7 +101,7 @@ class Sender:
                 return Outcome(happened="failed", error=str(error), retry_s=error.retry_after_s)
             case Muted():
                 link.mute(place, error.retry_after_s, str(error))
-                return Outcome(happened="failed", error=str(error), retry_s=error.retry_after_s)
+                return Outcome(happened="failed", error=str(error))
             case Unavailable():
                 return Outcome(happened="failed", error=str(error))
             case Refused():

@@ -23,10 +23,9 @@ GONE_AFTER_MS = 60_000
 # The date in answers has seconds. At an end, what is being answered has some time to go out.
 TICK_S = 1.0
 GRACE_S, GONE_S = 2.0, 0.005
-# After so many new containers the young ones are looked through for garbage, after so many times that those that stayed, and so on. With
-# Python's own numbers the conversations that a new process reads would have everything looked through again and again, for up to 100 ms,
-# in which nobody is answered.
-COLLECTED_AFTER = 5000, 3, 100
+# Thresholds of Python's garbage collector, the youngest generation first. With its own, reading long conversations makes it look through
+# everything again and again, for up to 100 ms each time, in which nobody is answered.
+COLLECTED_AFTER = 5000, 3, 20
 
 
 class PortTaken(Held):

@@ -179,7 +179,11 @@ def events(tx: Tx, session_id: str, after: int, limit: int, records: bool, make:
 def recall(tx: Tx, session_id: str) -> int:
     """Behind which place of its log lies everything that an agent is given of a session and its newest turn."""
     for session, last, _ in tx.query(q.LOG_BOUNDS, session_id):
-        for item in read(tx, tx.query(q.COMPACTED_LAST, session, last), {session: session_id}, []):
+        try:
+            rows = tx.query(q.COMPACTED_LAST, session, last)
+        except tx.unreadable:  # Whatever else of it reads is read as a whole.
+            rows = []
+        for item in read(tx, rows, {session: session_id}, []):
             return item.event.recall if isinstance(item.event, e.ContextCompacted) else 0
     return 0
 

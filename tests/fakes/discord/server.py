@@ -74,6 +74,7 @@ class DiscordServer:
         self.faults: dict[str, deque[Any]] = defaultdict(deque)
         self.closed: set[str] = set()
         self.muted: set[str] = set()
+        self.hidden: set[str] = set()
         self.failing: set[str] = set()
         self.files: dict[str, bytes] = {}
         self.expired: set[str] = set()
@@ -304,6 +305,8 @@ class DiscordServer:
     def _channel(self, method: str, channel: str, rest: list[str], body: Any, query: dict[str, str], file: tuple[str, bytes] | None) -> Any:
         if channel not in self.channels:
             raise Refusal(404, 10003, "Unknown Channel")
+        if channel in self.hidden:
+            raise Refusal(403, 50001, "Missing Access")
         if channel in self.closed and method != "GET":
             raise Refusal(403, 50007, "Cannot send messages to this user")
         if channel in self.muted and method != "GET":

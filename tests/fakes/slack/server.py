@@ -348,6 +348,8 @@ class SlackServer:
     def _readable(self, fields: Said) -> str:
         if fields["channel"] in self.unreadable:
             raise Refusal("internal_error")
+        if fields["channel"] in self.muted:
+            raise Refusal("not_in_channel")
         return self._reachable(fields)
 
     def _find(self, fields: Said) -> Said:

@@ -195,3 +195,14 @@ def test_a_cursor_that_cannot_be_read_asks_for_a_day_and_not_for_everything() ->
     for cursor in ("nonsense", "[]", '{"at": "x"}'):
         backlog = Backlog(cursor, now)
         assert backlog.was_away and now - 25 * 3600 < float(backlog.heard_until) < now - 23 * 3600
+
+
+async def test_a_channel_that_the_app_was_removed_from_keeps_no_gap_open(server: SlackServer, bot: Slack) -> None:
+    """P1"""
+    server.muted.add("C1")
+    received = bot.receive(left("C1"))
+    complete = False
+    async with asyncio.timeout(30):
+        while not complete:
+            server.say("D3", "still here", user="U8")
+            complete = is_complete((await anext(received)).cursor)

@@ -31,6 +31,15 @@ class Transcript:
         self.seq = self.behind = behind
         self.last_at = 0
 
+    @property
+    def complete(self) -> bool:
+        """Everything is there that an agent is given. One that does not begin with the log must have met the summary, and the first turn
+        behind it: where their records are damaged, the whole log has to be read.
+        """
+        if not self.behind:
+            return True
+        return self.compacted is not None and bool(self.turns) and self.turns[0].generation <= self.compacted.event.through + 1
+
     def extend(self, logged: Iterable[e.Logged]) -> "Transcript":
         for item in logged:
             self.apply(item)

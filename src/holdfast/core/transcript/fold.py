@@ -108,6 +108,8 @@ class Fold:
         match event:
             case e.CauseTaken():
                 self.queued.pop(event.cause_id, None)
+            case e.MessageWritten(role="user"):
+                self.queued.pop(event.message_id, None)
             case e.QuestionAnswered(message_id=str(message_id)):
                 self.queued.pop(message_id, None)
 

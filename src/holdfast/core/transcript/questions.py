@@ -39,7 +39,7 @@ def _answer_held(fold: Fold, item: e.Logged, event: e.QuestionAnswered) -> None:
     if question is not None and (work := fold.works.get(question.turn_id)):
         work.signs.note(work.turn, event, work.at, item.at)
         _hear(fold, work, item, event, LAST, work.turn.attempt)
-    else:
+    elif not fold.whole:
         fold.pass_over(event)
 
 

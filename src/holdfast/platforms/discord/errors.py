@@ -59,18 +59,18 @@ _MAY_NOT_WRITE = frozenset({50001, 50013})
 _ARCHIVED = frozenset({50083, 160005})
 
 
-def meaning(error: Exception, *, thread: bool = False) -> Exception:
-    """What a request that failed means to those who made it. `thread`: it was for a thread."""
+def meaning(error: Exception, *, thread: bool = False, writes: bool = False) -> Exception:
+    """What a request that failed means to those who made it. `thread`: it was for a thread. `writes`: it was to show something."""
     match error:
         case NotSent():
             return Unavailable(f"Discord cannot be reached ({error}).", retry_after_s=2.0)
         case Answer():
-            return _meaning(error, thread)
+            return _meaning(error, thread, writes)
         case _:
             return error  # Nobody knows what came of it.
 
 
-def _meaning(answer: Answer, thread: bool) -> Exception:
+def _meaning(answer: Answer, thread: bool, writes: bool) -> Exception:
     body = answer.body
     said = f"Discord says: {body.message or f'status {answer.status}'}"
     match answer.status:
@@ -82,20 +82,20 @@ def _meaning(answer: Answer, thread: bool) -> Exception:
         case 413:
             return Refused("Discord does not take a message of this size.")
         case status if 400 <= status < 500:
-            return _refusal(body, said, thread)
+            return _refusal(body, said, thread, writes)
         case _:
             return answer  # A server that failed may have done it.
 
 
-def _refusal(body: _Body, said: str, thread: bool) -> Exception:
+def _refusal(body: _Body, said: str, thread: bool, writes: bool) -> Exception:
     if body.code == UNKNOWN_MESSAGE:
         return MessageGone(said)
     if body.code in _ARCHIVED or (thread and body.code == UNKNOWN_CHANNEL):
         return ThreadGone(said)
-    if body.code in _GONE:
+    if body.code in _MAY_NOT_WRITE and writes:
+        return Muted(f"{said}. Messages for this channel wait until the bot may see it and send messages in it.")
+    if body.code in _GONE or body.code in _MAY_NOT_WRITE:
         return PlaceGone(said)
-    if body.code in _MAY_NOT_WRITE:
-        return Muted(f"{said}. What is owed there waits: let the bot see the channel and send messages in it.")
     if body.code == INVALID_FORM and "message_reference" in body.errors:
         return AnchorGone(said)
     if body.code == 0:  # Not Discord itself, but something in front of it.

@@ -147,7 +147,8 @@ class Discord:
             body["attachments"] = [{"id": 0, "filename": message.file.name}]
             file = (message.file.name, message.file.media_type, message.file.data)
         try:
-            sent = await self._wire.call("POST", f"{_path(message.place)}/messages", body, file=file, thread=_threaded(message.place))
+            path = f"{_path(message.place)}/messages"
+            sent = await self._wire.call("POST", path, body, file=file, thread=_threaded(message.place), writes=True)
         except MessageGone as error:  # It had arrived, and somebody has removed it since.
             raise Refused(str(error)) from error
         return Receipt(sent["id"])
@@ -155,7 +156,7 @@ class Discord:
     async def edit(self, target: str, message: Outgoing) -> None:
         path = f"{_path(message.place)}/messages/{target}"
         try:
-            await self._wire.call("PATCH", path, _words(message), thread=_threaded(message.place))
+            await self._wire.call("PATCH", path, _words(message), thread=_threaded(message.place), writes=True)
         except ThreadGone as error:  # A thread at rest wakes up by a new message, not by an edit.
             raise MessageGone(str(error)) from error
 

@@ -50,12 +50,13 @@ class Wire:
         query: Mapping[str, str] | None = None,
         file: tuple[str, str, bytes] | None = None,
         thread: bool = False,
+        writes: bool = False,
     ) -> Any:
-        """`file`: its name, its type and its bytes. `thread`: the path is that of a thread."""
+        """`file`: its name, its type and its bytes. `thread`: the path is that of a thread. `writes`: it shows something to people."""
         try:
             return await self._call(method, path, body, query or {}, file)
         except (Answer, NotSent, Unanswered) as error:
-            raise meaning(error, thread=thread) from None
+            raise meaning(error, thread=thread, writes=writes) from None
 
     async def _call(self, method: str, path: str, body: Any, query: Mapping[str, str], file: tuple[str, str, bytes] | None) -> Any:
         where = route(method, path)

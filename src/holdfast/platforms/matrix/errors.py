@@ -63,7 +63,7 @@ def _meaning(answer: Answer) -> Exception:
         case 429:  # What is counted is the account, not the room.
             return Limited(answer.wait_s, account=True)
         case 403 if any(words in answer.words.lower() for words in _MAY_NOT_WRITE):
-            return Muted(f"{said}. What is owed there waits: give the account the right to write in the room.")
+            return Muted(f"{said}. Messages for this room wait until the account may write in it.")
         case 403 | 404:
             return PlaceGone(said)
         case 413:

@@ -37,38 +37,35 @@ _SHUT_OUT = (
     *("invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type"),
     *("org_login_required", "team_access_not_granted"),
 )
-# Somebody can let the app write there again, and then it may.
+# Until when messages wait there: somebody can let the app write again.
 _MAY_NOT_WRITE = {
-    "not_in_channel": "invite the app to the channel",
-    "is_archived": "unarchive the channel",
-    **dict.fromkeys(
-        (
-            *("restricted_action", "restricted_action_read_only_channel", "restricted_action_thread_only_channel"),
-            "restricted_action_non_threadable_channel",
-        ),
-        "let the app post in the channel",
-    ),
+    "not_in_channel": "the app is invited to the channel",
+    "is_archived": "the channel is unarchived",
+    "restricted_action": "the app may post in the channel",
+    "restricted_action_read_only_channel": "the app may post in the channel",
+    "restricted_action_thread_only_channel": "the app may post in the channel",
 }
 _MEANINGS: dict[str, type[Refused]] = {
     **dict.fromkeys(("channel_not_found", "cannot_dm_bot", "messages_tab_disabled", "user_not_found", "user_disabled"), PlaceGone),
     **dict.fromkeys(("restricted_action_thread_locked", "thread_not_found", "cannot_reply_to_message"), ThreadGone),
+    "restricted_action_non_threadable_channel": ThreadGone,
     **dict.fromkeys(("message_not_found", "cant_update_message", "edit_window_closed", "cant_delete_message"), MessageGone),
     **dict.fromkeys(("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "blocks_too_long"), BadBlocks),
 }
 
 
-def meaning(error: Exception) -> Exception:
-    """What a request that failed means to those who made it."""
+def meaning(error: Exception, *, writes: bool = False) -> Exception:
+    """What a request that failed means to those who made it. `writes`: it was to show something in a channel."""
     match error:
         case NotSent():
             return Unavailable(f"Slack cannot be reached ({error}).", retry_after_s=2.0)
         case Answer():
-            return _meaning(error)
+            return _meaning(error, writes)
         case _:
             return error  # Nobody knows what came of it.
 
 
-def _meaning(answer: Answer) -> Exception:
+def _meaning(answer: Answer, writes: bool) -> Exception:
     if answer.status == 429 or answer.words in _TOO_FAST:
         return Limited(answer.retry_after_s)
     if answer.words == "missing_scope":
@@ -77,6 +74,7 @@ def _meaning(answer: Answer) -> Exception:
         return LoggedOut(f"Slack does not accept the app's tokens ({answer.words}). Get new ones from the app's settings and set them.")
     if answer.words in _IN_DOUBT or not answer.words:
         return answer  # A server that failed may have done it.
-    if answer.words in _MAY_NOT_WRITE:
-        return Muted(f"Slack says: {answer.words}. What is owed there waits: {_MAY_NOT_WRITE[answer.words]}.")
-    return _MEANINGS.get(answer.words, Refused)(f"Slack says: {answer.words}")
+    said = f"Slack says: {answer.words}"
+    if until := _MAY_NOT_WRITE.get(answer.words):
+        return Muted(f"{said}. Messages for this channel wait until {until}.") if writes else PlaceGone(said)
+    return _MEANINGS.get(answer.words, Refused)(said)

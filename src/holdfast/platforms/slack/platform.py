@@ -265,7 +265,7 @@ class Slack:
         try:
             return await self._wire.tell(method, **fields)
         except Exception as error:
-            raise meaning(error) from None
+            raise meaning(error, writes=True) from None
 
     async def _ask(self, method: str, **fields: Any) -> dict[str, Any]:
         """Asking again does no harm, so what failed in any way has not happened."""

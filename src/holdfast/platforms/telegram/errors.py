@@ -98,7 +98,7 @@ def _meaning(answer: Answer) -> Exception:
         case 413:
             return Refused("Telegram does not take a message of this size.")
         case 400 if any(words in answer.words for words in _MAY_NOT_WRITE):
-            return Muted(f"Telegram says: {said}. What is owed there waits: let the bot send messages in the chat.")
+            return Muted(f"Telegram says: {said}. Messages for this chat wait until the bot may send text in it.")
         case code if 400 <= code < 500:
             kind = next((kind for words, kind in _BAD_REQUESTS if words in answer.words), Refused)
             return kind(f"Telegram says: {said}")

@@ -27,18 +27,18 @@ class Log(OverLines):
     async def transcript(self, session: Session, *, known: Transcript | None = None, whole: bool = True) -> Transcript:
         if known is None and not whole and session.generation > 1:
             short = await self._read_on(Transcript(await self._lines.read(reads.recall, session.session_id)), session)
-            if short.turns or not short.behind:  # Otherwise the record of a turn's beginning is damaged, and more than that may be.
+            if short.complete:
                 return short
         return await self._read_on(known or Transcript(), session)
 
     async def _read_on(self, transcript: Transcript, session: Session) -> Transcript:
-        """Long ones that are read at the same time take turns, so that a thread is left for everybody who wants to know something short,
-        and the event loop gets its share of the processor between two slices.
+        """Long ones that are read at the same time take turns, so that a thread is left for short reads, and the event loop gets its share
+        of the processor between two slices.
         """
-        turns = self._folding if session.seq - transcript.seq > reads.FOLD_ROWS else contextlib.nullcontext()
+        in_turn = self._folding if session.seq - transcript.seq > reads.FOLD_ROWS else contextlib.nullcontext()
 
         async def fold(after: int, until: int | None, records: bool) -> int | None:
-            async with turns:
+            async with in_turn:
                 given = await self._lines.read(reads.fold, transcript, session.session_id, after, until, records)
             return await self._checked(*given)
 

@@ -129,7 +129,7 @@ async def open_store(
     except apsw.FullError as error:
         raise StoreFull from error
     open_reader = reader(path)
-    opened = [first]  # The writer's: whoever closes the only connection copies the write-ahead log back, however long it is.
+    opened = [first]  # For the writer. Closing the only connection would copy the write-ahead log back, however long it is.
     lines = Threads(
         open_writer=lambda: ground.hold(opened.pop() if opened else connect(path, create=False)),
         open_reader=lambda: ground.join(open_reader()),

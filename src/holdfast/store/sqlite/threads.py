@@ -73,6 +73,10 @@ class Threads(Queues):
     def _have_copied(self) -> None:
         self._reads.put((self._loop.create_future(), lambda tx: self._wal.copy_most(tx.db, may=self._has_room), ()))
 
+    def _join(self) -> None:
+        super()._join()
+        self._wal.close()
+
     # in the threads
 
     def _has_room(self) -> bool:

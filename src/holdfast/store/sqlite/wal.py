@@ -19,9 +19,7 @@ PASSES = 3
 # Readers that follow each other closely keep it from starting over. At this length the writer waits a moment until none of them is in it.
 RESTART_PAGES = 12000  # Less than the reserve for a full disk holds.
 RESTART_WAIT_S = 0.1  # As long as a read may take.
-# Where Linux shows what this process has open.
-DESCRIPTORS = "/proc/self/fd"
-# So many bytes are on their way to the disk at once, and a commit that comes meanwhile waits for no more.
+# At most so many bytes are written out at once, so that a commit that comes meanwhile waits for no more.
 PORTION = 1024 * 1024
 WRITE_AND_WAIT = 7  # SYNC_FILE_RANGE_WAIT_BEFORE, _WRITE and _WAIT_AFTER.
 _sync_file_range = getattr(ctypes.CDLL(None), "sync_file_range", None)
@@ -40,6 +38,7 @@ class WalLength:
         self._next = CHECKPOINT_PAGES
         self._asked = False  # Another thread copies most of it, or is about to.
         self._rest = False  # Another thread has copied all but a few pages of it.
+        self._database: int | None = None  # A descriptor of our own.
 
     def watch(self, db: apsw.Connection) -> None:
         """Takes the place of SQLite's own automatic checkpoint."""
@@ -91,37 +90,39 @@ class WalLength:
                 break
             copied = copied_back(db)
             if copied is not None:
-                flush(db)
+                self._flush(db)
             left = 0 if copied is None else self.pages - copied
             if left <= REST_PAGES:
                 break
         self._asked, self._rest = False, 0 < left <= REST_PAGES
+
+    def _flush(self, db: apsw.Connection) -> None:
+        """Has the disk take what was copied into the database. SQLite does that only when it has copied everything, and so leaves it to the
+        writer, who comes last. By a descriptor of our own: an error is told once to each, and SQLite has to hear of it, too.
+        """
+        with contextlib.suppress(OSError):
+            if self._database is None:
+                self._database = os.open(db.filename, os.O_RDONLY | os.O_CLOEXEC)
+            _write_out(self._database)
+            (os.fdatasync if hasattr(os, "fdatasync") else os.fsync)(self._database)
+
+    def close(self) -> None:
+        """Once all connections are closed: closing any descriptor of the database gives up the locks that SQLite has on it."""
+        if self._database is not None:
+            os.close(self._database)
+            self._database = None
 
     def give_back(self, db: apsw.Connection) -> None:
         if checkpoint(db, apsw.SQLITE_CHECKPOINT_TRUNCATE, after=wait_a_while):
             self.pages = 0
 
 
-def flush(db: apsw.Connection) -> None:
-    """Has the disk take what was copied into the database. SQLite does that only when it has copied everything, and so leaves it to the
-    writer, who comes last. By a descriptor that SQLite has open: one of our own could not be closed without giving up SQLite's locks.
-    """
-    with contextlib.suppress(OSError):
-        found = os.stat(db.filename)
-        for name in os.listdir(DESCRIPTORS):
-            with contextlib.suppress(OSError):  # It was closed meanwhile.
-                if os.path.samestat(os.fstat(int(name)), found):
-                    _write_out(int(name), found.st_size)
-                    os.fdatasync(int(name))
-                    return
-
-
-def _write_out(descriptor: int, size: int) -> None:
+def _write_out(descriptor: int) -> None:
     """In portions, where the system can: a sync of all of it at once would keep the disk from every commit for its whole time. It promises
     nothing; the sync after it does, and has little left to do.
     """
     if _sync_file_range is not None:
-        for place in range(0, size, PORTION):
+        for place in range(0, os.fstat(descriptor).st_size, PORTION):
             _sync_file_range(descriptor, ctypes.c_int64(place), ctypes.c_int64(PORTION), WRITE_AND_WAIT)
 
 
