@@ -133,9 +133,15 @@ function stepOf(part: Shown): number {
   return part.type === "cut" ? (part.row.step ?? 0) : (part.step ?? 0);
 }
 
+/** Whether anything of the step that was interrupted had been written: only that can be written again. The answer so far is its steps, a blank line between each. */
+function hadBegun(shown: Shown[], row: Message): boolean {
+  const earlier = shown.filter((part) => part.type === "text" && stepOf(part) < (row.step ?? 0)).map((part) => countPoints((part as { text: string }).text) + 2);
+  return (row.written ?? 0) > earlier.reduce((sum, each) => sum + each, 0);
+}
+
 function withCut(shown: Shown[], row: Message): Shown[] {
   const step = row.step ?? 0;
-  const cut: Shown = { type: "cut", row };
+  const cut: Shown = { type: "cut", row: hadBegun(shown, row) ? row : { ...row, written: 0 } };
   const from = shown.findIndex((part) => stepOf(part) >= step && part.type !== "cut");
   const first = from < 0 ? shown.length : from;
   const later = shown.findIndex((part) => stepOf(part) > step);

@@ -97,8 +97,9 @@ export class Api {
     return (await this.#request("GET", `/api/sessions/${encodeURIComponent(id)}/messages?${new URLSearchParams({ before, limit: String(PAGE) })}`)) as MessagePage;
   }
 
-  async create(title: string): Promise<{ session_id: string }> {
-    return (await this.#request("POST", "/api/sessions", { title })) as { session_id: string };
+  /** Without a title: one that is given counts as a person's, and then no model is asked for a better one. */
+  async create(): Promise<{ session_id: string }> {
+    return (await this.#request("POST", "/api/sessions", {})) as { session_id: string };
   }
 
   async change(id: string, changed: { title?: string; pinned?: boolean; archived?: boolean; model?: string }): Promise<Summary> {

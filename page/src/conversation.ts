@@ -131,7 +131,11 @@ export class Conversation {
   }
 
   firstWords(session: string): string | null {
-    const text = this.#kept.get(session)?.session.messages.find((message) => message.role === "user" && message.status !== "command")?.text;
+    const open = this.#view.peek()?.session; // Also one that only this device remembers.
+    const known = this.#kept.get(session)?.session ?? (open?.session_id === session ? open : undefined);
+    const first = known?.messages.find((message) => message.role === "user" && message.status !== "command");
+    const file = first?.parts.find((part) => "digest" in part);
+    const text = first?.text || (file && "digest" in file ? file.name : null);
     return text ? text.slice(0, 60) : null;
   }
 

@@ -144,7 +144,8 @@ export class OperationsView {
     clearTimeout(this.#timer);
     if (document.visibilityState === "visible") {
       const slow = this.#rounds++ % SLOW_EVERY === 0;
-      await Promise.all([this.#quick(), slow ? this.#slow() : null]);
+      const [, told] = await Promise.all([this.#quick(), slow ? this.#slow() : true]);
+      if (!told) this.#rounds = 0; // What is asked for rarely is not waited for until its turn comes again.
     }
     clearTimeout(this.#timer);
     if (this.#looking > 0) this.#timer = setTimeout(() => void this.#round(), LIVE_MS);
@@ -162,10 +163,11 @@ export class OperationsView {
     ]);
   }
 
-  async #slow(): Promise<void> {
+  /** Gives whether the server answered everything. */
+  async #slow(): Promise<boolean> {
     const hours = this.hours.value;
     const days = this.days.value;
-    await Promise.all([
+    const told = await Promise.all([
       this.#ask<Timeline>(`/api/ops/timeline?hours=${hours}`, (found) => { if (this.hours.value === hours) this.timeline.value = found; }),
       this.#ask<{ lines: LogLine[] }>(`/api/ops/log?hours=${hours}`, (found) => (this.log.value = found.lines)),
       this.#ask<Series>("/api/ops/series", (found) => (this.series.value = found)),
@@ -174,15 +176,19 @@ export class OperationsView {
       this.#ask<UsageReport>(`/api/usage?days=${days}`, (found) => { if (this.days.value === days) this.usage.value = found; }),
       this.#ask<{ rules: Rule[] }>("/api/rules", (found) => (this.rules.value = found.rules)),
     ]);
+    return told.every(Boolean);
   }
 
-  async #ask<T>(path: string, then: (found: T) => void): Promise<void> {
+  /** Gives whether the server answered, if only with a refusal. */
+  async #ask<T>(path: string, then: (found: T) => void): Promise<boolean> {
     try {
       then((await this.api.order("GET", path)) as T);
       this.connection.request(true);
+      return true;
     } catch (error) {
       if (error instanceof SignedOut) this.connection.signedOut();
       else if (!(error instanceof Refused)) this.connection.request(false);
+      return error instanceof Refused;
     }
   }
 }

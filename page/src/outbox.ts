@@ -115,7 +115,7 @@ export function shownAlready(items: Item[], messages: Message[], acknowledged: R
 
 /** What sending needs of the server. */
 export interface Carrier {
-  create(title: string): Promise<{ session_id: string }>;
+  create(): Promise<{ session_id: string }>;
   post(session: string, message: Post): Promise<{ message_id: string; session_id: string }>;
   answer(question: string, answer: Answer): Promise<unknown>;
 }
@@ -135,7 +135,7 @@ export function isNew(conversation: string): boolean {
   return conversation.startsWith("new:");
 }
 
-/** The first words of a message, as the title of the conversation it begins. A command names nothing. */
+/** The first words of a message, as the title of the conversation it begins, until the server has one for it. A command names nothing. */
 export function titleFrom(text: string): string {
   if (isCommand(text)) return "";
   const words = text.trim().replace(/\s+/g, " ");
@@ -178,7 +178,7 @@ async function sendOne(item: Item, outbox: Outbox, carrier: Carrier, listener: L
     }
     let session = item.conversation;
     if (isNew(session)) {
-      session = (await carrier.create(titleFrom(item.text) || (item.attachments?.[0]?.name ?? ""))).session_id;
+      session = (await carrier.create()).session_id;
       for (const other of outbox.items()) if (other.conversation === item.conversation) outbox.put({ ...other, conversation: session });
       listener.created(item.conversation, session);
     }

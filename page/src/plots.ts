@@ -6,6 +6,13 @@ export function newest(values: readonly (number | null)[]): number | null {
   return null;
 }
 
+/** Of what is measured only when something happens: what was measured, and which was the newest, counted from the end; null where nothing was. */
+export function happened(values: readonly (number | null)[]): { values: number[]; newest: number; ago: number } | null {
+  const known = values.filter((value) => value !== null);
+  if (known.length === 0) return null;
+  return { values: known, newest: known[known.length - 1]!, ago: values.length - 1 - values.findLastIndex((value) => value !== null) };
+}
+
 /** From the first number on, but at least so many of the newest. */
 export function begun(values: readonly (number | null)[], least: number): (number | null)[] {
   const first = values.findIndex((value) => value !== null);

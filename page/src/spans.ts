@@ -47,7 +47,7 @@ export type Happening =
   | { at: number; kind: "interrupted"; reason: string; written: number; results: number }
   | { at: number; kind: "resumed"; attempt: number; pid: string; rule: string; why: string | null; considered: Considered[] }
   | { at: number; kind: "left"; rule: string; why: string | null; considered: Considered[] }
-  | { at: number; kind: "asked"; form: string; text: string; expires_at: string | null }
+  | { at: number; kind: "asked"; form: string; text: string; call: { name: string; arguments: unknown } | null; expires_at: string | null }
   | { at: number; kind: "answered"; by: string | null; verdict: string | null }
   | { at: number; kind: "closed"; why: string }
   | { at: number; kind: "written"; characters: number }
@@ -59,6 +59,11 @@ const text = (value: unknown): string => (typeof value === "string" ? value : ""
 const count = (value: unknown): number => (typeof value === "number" ? value : 0);
 const pid = (data: Record<string, unknown>): string => (typeof data.pid === "number" ? String(data.pid) : "");
 const time = (record: TurnRecord): number => Date.parse(text(record.data.at)) || 0;
+
+function proposed(call: unknown): { name: string; arguments: unknown } | null {
+  const { name, arguments: given } = (call ?? {}) as Record<string, unknown>;
+  return typeof name === "string" ? { name, arguments: given } : null;
+}
 
 function considered(data: Record<string, unknown>): Considered[] {
   return Array.isArray(data.considered) ? (data.considered as Considered[]) : [];
@@ -217,7 +222,7 @@ export function story(records: TurnRecord[]): Happening[] {
       case "turn.interrupted": told.push({ at, kind: "interrupted", reason: text(data.reason), written: count(data.written), results }); break;
       case "turn.resumed": told.push({ at, kind: "resumed", attempt: count(data.attempt), pid: holder, rule: text(data.rule), why: text(data.why) || null, considered: considered(data) }); break;
       case "turn.left": told.push({ at, kind: "left", rule: text(data.rule), why: text(data.why) || null, considered: considered(data) }); break;
-      case "question.asked": told.push({ at, kind: "asked", form: text(data.form) || "question", text: text(data.text), expires_at: text(data.expires_at) || null }); break;
+      case "question.asked": told.push({ at, kind: "asked", form: text(data.form) || "question", text: text(data.text), call: data.form === "approval" ? proposed(data.call) : null, expires_at: text(data.expires_at) || null }); break;
       case "question.answered": told.push({ at, kind: "answered", by: text(data.by) || null, verdict: text(data.verdict) || null }); break;
       case "question.closed": told.push({ at, kind: "closed", why: text(data.why) }); break;
       case "message.written": if (data.role === "assistant") told.push({ at, kind: "written", characters: text(data.text).length }); break;

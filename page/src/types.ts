@@ -387,7 +387,7 @@ export interface DeadPlace {
 export interface Platforms {
   platforms: {
     name: string; account: string | null; state: "connecting" | "connected" | "away" | "refused" | "off"; since: string | null; last_update_at: string | null; retry_at: string | null;
-    error: string | null; last_error: string | null; last_error_at: string | null; waiting: number; refused: number; taken_in: number; delivered: number; outbox: Record<string, number>; dead: DeadPlace[];
+    error: string | null; last_error: string | null; last_error_at: string | null; waiting: number; refused: number; last_refused: string | null; last_refused_at: string | null; taken_in: number; delivered: number; outbox: Record<string, number>; dead: DeadPlace[];
   }[];
   readers: number;
   taken_in: number;

@@ -114,6 +114,28 @@ export function verdictWords(text: string): { says: string; pattern: string | nu
   return says === undefined ? null : { says, pattern: null };
 }
 
+/** Where an approved call would work: a folder and how it is confined, or other words for it. */
+export interface Workplace {
+  folder: string | null;
+  sandbox: { name: string; network: boolean } | "none" | null;
+  other: string | null;
+}
+
+/** What the server asks about a call, taken apart, so that the page can ask it in its own words; null where an agent asks in words of its own. */
+export function approvalOf(text: string, tool: string): { place: Workplace | null; forOthers: boolean } | null {
+  const asked = text.split("\n\n", 1)[0]!;
+  const start = `May I run \`${tool}\``;
+  const rest = asked.startsWith(start) ? /^(?: in (.+?))?\?( It changes what other people's conversations are given.*)?$/s.exec(asked.slice(start.length)) : null;
+  if (rest === null) return null;
+  return { place: rest[1] === undefined ? null : workplace(rest[1]), forOthers: rest[2] !== undefined };
+}
+
+function workplace(place: string): Workplace {
+  const [, folder, name, network] = /^(\/.*), (?:(\w+) sandbox, network (on|off)|no sandbox)$/s.exec(place) ?? [];
+  if (folder === undefined) return { folder: null, sandbox: null, other: place };
+  return { folder, sandbox: name === undefined ? "none" : { name, network: network === "on" }, other: null };
+}
+
 /** With what a reader would not see, or would see in another order, written out: nobody approves a text that looks like another one. */
 export function visible(text: string): string {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e0fff}]/gu, (hidden) => `⟨U+${hidden.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`);
@@ -233,13 +255,14 @@ export function plain(text: string): string {
 }
 
 export function titleOf(summary: { title: string | null }, first_words: string | null = null): string {
-  return plain(summary.title ?? "") || plain(first_words ?? "") || summary.title?.trim() || t().list.untitled;
+  // The server names what began with files alone after them, in brackets.
+  return plain(summary.title ?? "").replace(/^\[(.*)\]$/, "$1") || plain(first_words ?? "") || summary.title?.trim() || t().list.untitled;
 }
 
 /** What was decided about a turn: how it ended, what interrupted it, or why it continued. */
 export function decision(line: LogLine): string {
   const words = t().ops;
-  const what = words.what[line.what] ?? line.what;
+  const what = line.what === "left" && line.rule === "R5" ? words.leftWaiting : (words.what[line.what] ?? line.what);
   if (line.outcome === null) return what;
   if (line.what === "ended") return (t().details.ended[line.outcome] ?? line.outcome).toLowerCase();
   if (line.what === "resumed" && line.outcome === "answered") return words.continuedWithAnswer;

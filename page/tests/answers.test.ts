@@ -3,6 +3,7 @@ import { answerText, requestOf, withMark, withText, write, writing, withCuts } f
 import { apply, type LogEvent, viewOf } from "../src/log";
 import { NOTHING_USED } from "../src/models";
 import type { Message, Part, Session, Turn } from "../src/types";
+import { cutWords } from "../src/words";
 
 const ids = (parts: Part[]) => parts.map((part) => `${part.id} ${part.type === "text" ? part.text : part.type === "call" ? part.call_id : part.type}`);
 
@@ -71,6 +72,14 @@ test("an interruption of a step stands behind what was kept of it, and before wh
   expect(drawn(row(0, 0), row(1, 0))).toEqual(["cut", "one", "call", "cut", "two"]);
   expect(drawn(row(0, null))).toEqual(["one", "call", "cut", "two"]);
   expect(drawn(row(2, 0))).toEqual(["one", "call", "two", "cut"]);
+});
+
+test("only what had been written of the interrupted step is said to be written again", () => {
+  const row = { id: "c", role: "interruption" as const, text: "Interrupted by a crash. What had been written is kept.", parts: [], turn_id: "t", created_at: "", status: "complete" as const, attempt: 2, step: 1, offset: 0, reason: "crash" };
+  const parts = [{ type: "text" as const, id: "t.0.0", step: 0, text: "one" }, { type: "call" as const, id: "t.0.1", step: 0, offset: 3, call_id: "a" }, { type: "text" as const, id: "t.1.0", step: 1, text: "two" }];
+  const kept = (written: number): string[] => withCuts(parts, [{ ...row, written }]).flatMap((part) => (part.type === "cut" ? [cutWords(part.row).kept] : []));
+  expect(kept(3), "a call was interrupted, after all of the first step").toEqual(["What had been written is kept."]);
+  expect(kept(7)).toEqual(["This part was written again from here."]);
 });
 
 describe("what a turn was asked for", () => {

@@ -13,7 +13,6 @@ class Server implements Carrier {
   kept = new Map<string, string>();
   tries: string[] = [];
   posts: Post[] = [];
-  titles: string[] = [];
   created = 0;
   answers: ({ question: string } & Answer)[] = [];
   fail: { before?: Error; after?: Error }[] = [];
@@ -30,8 +29,7 @@ class Server implements Carrier {
     return { message_id: `m-${message.client_id}`, session_id: session };
   }
 
-  async create(title: string): Promise<{ session_id: string }> {
-    this.titles.push(title);
+  async create(): Promise<{ session_id: string }> {
     const failure = this.fail.shift() ?? {};
     if (failure.before) throw failure.before;
     this.created++;
@@ -156,7 +154,7 @@ describe("the outbox", () => {
     expect(server.answers).toEqual([{ question: "q1", choice: "boat", client_id: "c1" }, { question: "q2", verdict: "deny", scope: "once", reason: "no", client_id: "c2" }]);
   });
 
-  test("a message goes with its mode and its files, and one without words is named after its first file", async () => {
+  test("a message goes with its mode and its files, also where it has no words", async () => {
     const outbox = new Outbox(new SafeStorage(null));
     const server = new Server();
     const file = { attachment_id: "a1", name: "sea.png", size: 1, type: "image/png" };
@@ -164,7 +162,6 @@ describe("the outbox", () => {
     outbox.put(item("c2"));
     expect(await sendAll(outbox, server, listener())).toBe("done");
     expect(server.posts).toEqual([{ text: "", client_id: "c1", mode: "steer", attachments: ["a1"] }, { text: "text of c2", client_id: "c2" }]);
-    expect(server.titles).toEqual(["sea.png"]);
   });
 
   test("what is in storage and is not ours, or is damaged, is passed over", () => {

@@ -1,11 +1,16 @@
 import { describe, expect, test } from "vitest";
-import { bands, begun, newest, scale, spark, stacks, thinned } from "../src/plots";
+import { bands, begun, happened, newest, scale, spark, stacks, thinned } from "../src/plots";
 
 describe("a series", () => {
   test("has a newest number only while it is measured", () => {
     expect(newest([1, 2, null])).toBe(2);
     expect(newest([1, null, null, null])).toBeNull();
     expect(newest([])).toBeNull();
+  });
+
+  test("of what happens now and then has its newest number, however old, and a line without gaps", () => {
+    expect(happened([null, 4, null, 2, null, null])).toEqual({ values: [4, 2], newest: 2, ago: 2 });
+    expect(happened([null, null])).toBeNull();
   });
 
   test("begins where it was first measured, and is never too short", () => {

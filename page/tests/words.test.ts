@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { answeredBy, before, correspondent, decision, judged, passages, saidBy, verdictWords, visible, visibleCode } from "../src/words";
+import { answeredBy, approvalOf, before, correspondent, decision, judged, passages, saidBy, verdictWords, visible, visibleCode } from "../src/words";
 import type { Life, LogLine, Message } from "../src/types";
 import { de } from "../src/words/de";
 import { en } from "../src/words/en";
@@ -32,6 +32,12 @@ test("who answered, and how a verdict reads", () => {
   expect(verdictWords("Denied: *not* now"), "a reason is a person's own words").toBeNull();
 });
 
+test("what an interruption left is counted only where there is some of it", () => {
+  const told = (characters: string, results: number): string => en.details.kept(characters, results);
+  expect([told("47", 0), told("47", 1), told("0", 2), told("0", 1), told("0", 0)])
+    .toEqual(["47 characters were kept.", "47 characters and one result were kept.", "2 results were kept.", "One result was kept.", "Nothing had been written yet."]);
+});
+
 test("every language words the same facts, and a schedule by what it is", () => {
   expect(Object.keys(de.details.facts).sort()).toEqual(Object.keys(en.details.facts).sort());
   const time = (ms: number): string => `${ms / 1000} s`;
@@ -44,10 +50,20 @@ test("every language words the same facts, and a schedule by what it is", () => 
   expect(told({ every_s: 90 })[1]).toBe("alle 90 s");
 });
 
+test("what the server asks about a call is taken apart, and what an agent asks in its own words is not", () => {
+  const call = "\n\n```\n./deploy\n```";
+  expect(approvalOf(`May I run \`terminal\` in /srv/a, b?, bubblewrap sandbox, network on?${call}`, "terminal")).toEqual({ place: { folder: "/srv/a, b?", sandbox: { name: "bubblewrap", network: true }, other: null }, forOthers: false });
+  expect(approvalOf(`May I run \`terminal\` in /srv/a, no sandbox?${call}`, "terminal")?.place).toEqual({ folder: "/srv/a", sandbox: "none", other: null });
+  expect(approvalOf(`May I run \`write_file\` in the memory? It changes what other people's conversations are given, so only an administrator can approve it.${call}`, "write_file"))
+    .toEqual({ place: { folder: null, sandbox: null, other: "the memory" }, forOthers: true });
+  expect(approvalOf(`May I run \`notify\`?${call}`, "notify")).toEqual({ place: null, forOthers: false });
+  expect(approvalOf("Shall I delete it?", "terminal")).toBeNull();
+});
+
 test("a decision is worded by what was decided", () => {
   const line: LogLine = { at: "", what: "ended", session_id: "s", title: null, turn_id: "t", attempt: 1, outcome: "completed", rule: null, why: null };
-  expect([line, { ...line, outcome: "set_aside" }, { ...line, what: "resumed", outcome: "answered" }, { ...line, what: "resumed", outcome: "crash" }, { ...line, what: "interrupted", outcome: "crash" }].map(decision))
-    .toEqual(["completed", "set aside", "continued with the answer", "continued after a crash", "interrupted by a crash"]);
+  expect([line, { ...line, outcome: "set_aside" }, { ...line, what: "resumed", outcome: "answered" }, { ...line, what: "resumed", outcome: "crash" }, { ...line, what: "interrupted", outcome: "crash" }, { ...line, what: "left", outcome: null, rule: "R5" }, { ...line, what: "left", outcome: null, rule: "R7" }].map(decision))
+    .toEqual(["completed", "set aside", "continued with the answer", "continued after a crash", "interrupted by a crash", "waits for an answer", "not continued"]);
   expect(de.ops.continuedWithAnswer).toBe("mit der Antwort fortgesetzt");
 });
 

@@ -75,6 +75,8 @@ def test_files_go_along_with_a_message_and_one_that_could_not_be_uploaded_is_kep
     expect(answers(own_page).first).to_contain_text("a.csv", timeout=WAIT_MS)
     open_session(own_page)
     expect(own_page.get_by_role("heading", level=1)).to_have_text("sea.png")
+    own_page.reload()
+    expect(own_page.get_by_role("heading", level=1)).to_have_text("sea.png, a.csv", timeout=WAIT_MS)
 
 
 def test_what_a_tool_attaches_is_drawn_once(browser: Browser, tmp_path: Path) -> None:

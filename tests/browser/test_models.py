@@ -16,6 +16,10 @@ BUSY = Reply(status=503, error={"error": {"message": "The engine is overloaded",
 WORKS = Reply(
     say=(*thought("They want ", "a greeting."), *text("I will look."), call("terminal", {"command": "echo hi"})), usage=(1200, 20, 400)
 )
+OVERLAP = """() => {
+  const [a, b] = ['.composer .seg', '.composer select'].map(each => document.querySelector(each).getBoundingClientRect());
+  return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+}"""
 HELLO = Reply(say=text("Hello to you."), usage=(100, 0, 0))
 DONE = Reply(say=text("It said hi."), usage=(1300, 10, 1200))
 
@@ -70,8 +74,10 @@ def test_a_model_that_fails_is_told_of_while_it_is_asked_again_and_behind_the_an
 
 
 def test_the_model_of_a_conversation_is_chosen_on_the_page(browser: Browser, tmp_path: Path) -> None:
-    """It counts from the next message on, for this conversation, and in every tab."""
-    with talking(browser, tmp_path, Script(replies=(Reply(say=text("Hello.")),)), agent_models="chat:other") as page:
+    """It counts from the next message on, for this conversation, and in every tab. A model also names a conversation that began here."""
+    hello, asks = Reply(say=text("Hello.")), Reply(say=(call("ask_user", {"question": "Which way?"}),))
+    script = Script(by="steps", replies=(hello, hello, asks))
+    with talking(browser, tmp_path, script, agent_models="chat:other", agent_titles="true") as page:
         send(page, "one")
         expect(page.get_by_test_id("answer-cost")).to_contain_text("chat:test", timeout=WAIT_MS)
         choice = page.get_by_label("Model of this conversation")
@@ -84,3 +90,13 @@ def test_the_model_of_a_conversation_is_chosen_on_the_page(browser: Browser, tmp
         send(page, "two")
         expect(page.get_by_test_id("answer-cost").nth(1)).to_contain_text("chat:other", timeout=WAIT_MS)
         expect(choice).to_have_value("chat:other")
+        for shown in (
+            page.get_by_role("heading", name="Hello", exact=True),
+            page.get_by_test_id("conversation-item").get_by_text("Hello", exact=True),
+        ):
+            expect(shown).to_be_visible(timeout=WAIT_MS)
+        send(page, "three")
+        expect(page.get_by_test_id("question")).to_be_visible(timeout=WAIT_MS)
+        page.set_viewport_size({"width": 390, "height": 780})
+        expect(choice).to_be_visible()
+        assert not page.evaluate(OVERLAP), "on a phone the choice of a model lies over what a message does"

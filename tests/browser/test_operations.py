@@ -1,13 +1,16 @@
 """The operator's view in a real browser: what runs in the background, what is planned, how processes ended, and in which language."""
 
 import re
+from pathlib import Path
 
 from playwright.sync_api import Browser, Locator, Page, StorageState, expect
 
 from tests.browser.acting import WAIT_MS, answers, send
-from tests.browser.conftest import tab
+from tests.browser.conftest import printed_address, tab
 from tests.e2e.command_line import holdfast
 from tests.e2e.serving import Serving
+from tests.fakes.telegram.server import TOKEN
+from tests.fakes.telegram.thread import TelegramThread
 
 DASH = "\N{EN DASH}"
 
@@ -95,6 +98,25 @@ def test_a_schedule_is_paused_and_continued(page: Page, lasting: Serving) -> Non
     expect(row).to_have_count(0, timeout=WAIT_MS)
 
 
+def test_a_timeline_wider_than_the_window_begins_at_its_end_and_stays_where_a_reader_moves_it(page: Page, lasting: Serving) -> None:
+    """With what its colours mean in sight; and what waits for a person stands before the rest."""
+    page.set_viewport_size({"width": 390, "height": 780})
+    operate(page, lasting)
+    box = page.get_by_test_id("day").locator(".plot")
+    place = "box => [box.scrollLeft, box.scrollWidth - box.clientWidth]"
+    left, most = box.evaluate(place)
+    assert left == most > 100
+    in_sight = box.locator(".legend").evaluate("legend => legend.getBoundingClientRect().left")
+    assert 0 <= in_sight < 390
+    box.evaluate("box => box.scrollTo(0, 0)")
+    with page.expect_response("**/api/ops/turns"), page.expect_response("**/api/ops/platforms"):
+        page.get_by_test_id("day").get_by_text("restarts, hand-overs").click()
+    page.wait_for_timeout(100)
+    assert box.evaluate(place)[0] == 0
+    tops = [page.get_by_test_id(card).evaluate("card => card.getBoundingClientRect().top") for card in ("running", "needs", "boxes")]
+    assert tops == sorted(tops)
+
+
 def test_every_pause_is_a_band_in_the_timeline_also_after_it_is_over_and_after_a_restart(own_page: Page, serving: Serving) -> None:
     """C21, P8"""
     assert holdfast(serving.home, "pause").code == 0
@@ -133,6 +155,32 @@ def test_a_hand_over_is_told_from_a_crash_and_what_it_cost_is_said(own_page: Pag
     expect(lives.nth(1)).to_contain_text("handed over: no turn interrupted")
     expect(own_page.get_by_test_id("state-sentence")).to_contain_text("The process before it handed over to it. No turn was interrupted.")
     speaks_german(own_page, serving)
+
+
+def test_an_update_of_a_chat_that_could_not_be_read_is_told_with_what_to_do_also_after_a_restart(browser: Browser, tmp_path: Path) -> None:
+    """The count is of this process; why the newest could not be read is kept."""
+    with TelegramThread() as telegram, tab(browser) as page:
+        made = Serving(tmp_path / "home", telegram_token=TOKEN, telegram_base_url=telegram.url, telegram_allowed_users="100")
+        with made as serving:
+            telegram.do(lambda server: server.deliver(message="what?"))
+            page.goto(printed_address(serving))
+            page.get_by_test_id("composer").wait_for()
+            operate(page, serving)
+            told = page.get_by_test_id("platforms").get_by_test_id("unreadable")
+            expect(told).to_contain_text(
+                re.compile(r"Telegram: One update could not be read\. The last one came at \d\d:\d\d: .+\."), timeout=WAIT_MS
+            )
+            expect(told).to_contain_text("Everything else is read.")
+            expect(told.locator("code")).to_have_text("holdfast logs")
+            serving.kill()
+            page.reload()
+            expect(page.get_by_test_id("log")).to_contain_text("Not known while Holdfast is away", timeout=WAIT_MS)
+            answered: list[str] = []
+            page.on("response", lambda response: answered.append(response.url.rpartition("/")[2].partition("?")[0]))
+            serving.start()
+            expect(told).to_contain_text("Telegram: An earlier update could not be read.", timeout=WAIT_MS)
+            expect(page.get_by_test_id("log")).to_contain_text("Nothing was decided in this time.", timeout=WAIT_MS)
+            assert answered[: answered.index("log")].count("turns") <= 2, "what is asked for rarely came late"
 
 
 def speaks_german(page: Page, serving: Serving) -> None:

@@ -104,7 +104,7 @@ async def seed_interruptions(store: Store, owner: int, now: int) -> None:
     turn = await start(store, "s_cut", "t5", owner=owner)
     turn = await append(store, turn, e.ModelResponded(step=0, text="Let me look."), call("d", "uptime", 0), done("d", "up 3 days"))
     turn = await append(
-        store, turn, e.Text(step=1, offset=0, text="It has been"), e.TurnInterrupted(reason="crash", restarts=1, written=11)
+        store, turn, e.Text(step=1, offset=0, text="It has been"), e.TurnInterrupted(reason="crash", restarts=1, written=25)
     )
     looked = (e.Considered("R0", "No stop is on record.", False), e.Considered("R9", "No other rule applies.", True))
     again = e.TurnResumed(attempt=2, rule="R9", reason="crash", why="interrupted by a crash 2 s earlier", considered=looked)

@@ -53,7 +53,11 @@ def test_everything_that_can_be_touched_is_as_large_as_a_finger(phone: Page, las
     phone.get_by_test_id("show-list").click()
     fits_a_finger(phone, "the list")
     phone.reload()
-    answers(phone).first.get_by_test_id("turn-details").click()
+    act = answers(phone).first.get_by_test_id("turn-details")
+    expect(act).to_be_hidden()  # Until somebody asks what can be done.
+    answers(phone).first.get_by_test_id("acts-more").click()
+    fits_a_finger(phone, "what can be done with an answer")
+    act.click()
     expect(phone.get_by_test_id("story")).to_be_visible(timeout=WAIT_MS)
     fits_a_finger(phone, "the story of a turn")
     phone.get_by_test_id("close-details").click()

@@ -70,10 +70,9 @@ def test_a_reload_while_the_server_is_away_shows_the_page_and_what_was_there(own
     """P1: the shell, the last conversations, and what waits to be sent, files too, which is sent once when the server is back. So does one
     whose server hangs.
     """
-    send(own_page, "before the storm")
-    expect(answers(own_page)).to_have_count(1, timeout=WAIT_MS)
     own_page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     own_page.reload()
+    send(own_page, "before the storm")
     expect(answers(own_page)).to_have_count(1, timeout=WAIT_MS)
     own_page.wait_for_function("caches.match('/').then(found => found !== undefined)")
     own_page.wait_for_timeout(2000)  # What is there now is put aside a moment later.
@@ -84,6 +83,7 @@ def test_a_reload_while_the_server_is_away_shows_the_page_and_what_was_there(own
     own_page.reload()
     expect(own_page.get_by_test_id("away")).to_contain_text("Holdfast is not answering.", timeout=WAIT_MS)
     expect(answers(own_page).first).to_contain_text("before the storm", timeout=WAIT_MS)
+    expect(own_page.get_by_role("heading", name="before the storm")).to_be_visible()
     expect(own_page.get_by_text("into the storm", exact=True)).to_be_visible()
     expect(own_page.get_by_test_id("conversation-item")).to_have_count(1, timeout=WAIT_MS)
     serving.start()

@@ -1,7 +1,9 @@
 """Turns that were cut and left: what goes on from them, and what a start finds to decide upon (A23, B8, B13, R5, R7)."""
 
+import msgspec
 import pytest
 
+from holdfast.api import operations
 from holdfast.core import events as e
 from holdfast.core.effects import Effect, ToolOutcome
 from holdfast.core.errors import StaleEpoch
@@ -315,3 +317,11 @@ async def test_a_turn_that_was_left_and_then_stopped_is_not_set_aside_by_a_messa
     await say(store)
     assert await store.start_turn("s1", owner=1, turn_id="t2", at=NOW) is None
     assert (await store.session("s1")).turn_state is TurnState.INTERRUPTED
+
+
+async def test_a_turn_that_waits_for_an_answer_is_told_of_once(store: Store) -> None:
+    """By its question: that nothing continues it meanwhile needs nobody."""
+    await left(store)
+    cut = await store.session("s1")
+    waits = msgspec.structs.replace(cut, session_id="s2", turn_state=TurnState.WAITING, rule="R5")
+    assert [item.session_id for item in operations.attention((), (), (cut, waits), ()).items] == ["s1"]

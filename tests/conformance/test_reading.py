@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from holdfast.core import events as e
+from holdfast.core.effects import Effect
 from holdfast.core.errors import HoldfastError
 from holdfast.core.events import Damaged, Logged
 from holdfast.core.history import History
@@ -409,3 +410,11 @@ async def test_a_conversation_whose_first_turn_behind_its_summary_is_damaged_is_
         session = await store.session("s1")
         short, whole = await store.transcript(session, whole=False), await store.transcript(session)
         assert list(History(short)) == list(History(whole)) and list(short.queued) == list(whole.queued) == []
+
+
+async def test_what_a_turn_does_now_is_known_however_much_it_prints(store: Store) -> None:
+    turn = await running(store)
+    turn = await append(store, turn, e.ToolStarted(call_id="c1", name="terminal", arguments={}, effect=Effect.UNSAFE))
+    await append(store, turn, *(e.ToolOutput(call_id="c1", text=f"line {number}\n") for number in range(100)), at=NOW + 9)
+    [found] = await store.working(limit=5)
+    assert (found.phase, found.name, found.since, found.signed_at) == ("tool", "terminal", NOW, NOW + 9)

@@ -379,6 +379,7 @@ def test_what_is_recorded_of_a_call_that_nobody_saw_end_holds_no_advice_for_an_a
         ("hello  there\nyou", "hello there you"),
         ("# A **bold** `word`\n> quoted | cell", "A bold word quoted cell"),
         ("```python\nprint(1)\n```", "print(1)"),
+        ("For six:\n- [ ] 3 leeks\n  * [x] salt", "For six: 3 leeks salt"),
         ("x" * 120, "x" * 120),
         ("x" * 121, "x" * 119 + "…"),
         ("a" * 118 + " bcd", "a" * 118 + "…"),

@@ -3,7 +3,7 @@ import { useId, useState } from "preact/hooks";
 import { t } from "../i18n";
 import type { Verdict } from "../outbox";
 import type { Question } from "../types";
-import { visible } from "../words";
+import { approvalOf, visible, type Workplace } from "../words";
 import { Field } from "./Field";
 import { Markdown } from "./Markdown";
 import { AskHead, OpenUntil, useExpired, useUnderway } from "./QuestionCard";
@@ -42,6 +42,7 @@ function ApprovalCard(props: { question: Question }): VNode {
   const [busy, setSent] = useUnderway(question.question_id);
   const over = useExpired(question);
   const off = busy || over;
+  const asked = question.call && approvalOf(question.text, question.call.name);
   const judge = (verdict: Verdict): void => {
     if (off) return;
     app.judge(question, verdict);
@@ -51,10 +52,11 @@ function ApprovalCard(props: { question: Question }): VNode {
   return (
     <section class="ask" data-testid="approval" aria-labelledby={title}>
       <AskHead id={title} text={words.approval} />
-      <div class="ask-text"><Markdown text={visible(question.call ? question.text.split("\n\n", 1)[0]! : question.text)} /></div>
+      <Asked question={question} />
       {question.call && <Arguments of={question.call.arguments} />}
       <dl class="facts">
         {question.call && <><dt>{words.tool}</dt><dd>{visible(question.call.name)}</dd></>}
+        {asked?.place && <Place of={asked.place} />}
         <dt>{words.bindsTo}</dt><dd>{words.bindsToThis}</dd>
         {question.pattern !== null && <><dt>{words.alwaysAllows}</dt><dd id={always}><code data-testid="approval-pattern">{visible(question.pattern)}</code></dd><dt>{words.until}</dt><dd>{words.untilReset}</dd></>}
       </dl>
@@ -70,6 +72,33 @@ function ApprovalCard(props: { question: Question }): VNode {
         <button type="submit" class="b" data-testid="deny" disabled={off}>{words.deny}</button>
       </form>
     </section>
+  );
+}
+
+/** What is asked, in a line: in the page's words where the server asks, else in those of the agent that does. */
+function Asked(props: { question: Question }): VNode {
+  const { call, text } = props.question;
+  const words = t().ask;
+  const asked = call && approvalOf(text, call.name);
+  if (!call || !asked) return <div class="ask-text"><Markdown text={visible(call ? text.split("\n\n", 1)[0]! : text)} /></div>;
+  const command = Object.keys((call.arguments ?? {}) as object).includes("command");
+  return (
+    <div class="ask-text">
+      <p class="ask-what" data-testid="approval-asks">{command ? words.runCommand : words.runTool(visible(call.name))}</p>
+      {asked.forOthers && <p class="ask-others">{words.forOthers}</p>}
+    </div>
+  );
+}
+
+function Place(props: { of: Workplace }): VNode {
+  const words = t().ask;
+  const { folder, sandbox, other } = props.of;
+  if (other !== null) return <><dt>{words.where}</dt><dd>{visible(other)}</dd></>;
+  return (
+    <>
+      <dt>{words.folder}</dt><dd><code data-testid="approval-folder">{visible(folder ?? "")}</code></dd>
+      <dt>{words.sandbox}</dt><dd>{sandbox === "none" || sandbox === null ? words.noSandbox : words.sandboxed(sandbox.name, sandbox.network)}</dd>
+    </>
   );
 }
 

@@ -12,6 +12,8 @@ import { memo, useNow } from "./shared";
 /** More than this of one output is not drawn: nobody reads it here, and it would slow the page. */
 const SHOWN_OUTPUT = 100_000;
 
+const INTERRUPTED = /^[^\n]* while [^\n]* was running\. It is not known whether it finished, and it was not run again\.$/s;
+
 /** The one argument that says what the call does, where there is one. */
 export function gist(args: unknown): string {
   if (typeof args === "string") return args;
@@ -53,10 +55,12 @@ const Call = memo<{ call: ToolCall; running: boolean; own: string }>(({ call, ru
   const [open, setOpen] = useState(call.outcome !== "done");
   const body = useId();
   const summary = visible(gist(call.arguments));
-  const result = inWords(call.result);
+  // What the agent is told about an unknown outcome is said to people in the note.
+  const result = call.outcome === "unknown" && INTERRUPTED.test(inWords(call.result)) ? "" : inWords(call.result);
   // A result mostly repeats what was printed: it then stands for both.
   const output = call.output && !result.includes(call.output.trim()) ? call.output : "";
   const state = callSign(call, running);
+  const bare = call.outcome === "unknown" && output === "" && result === "" && !call.late && summary.length <= 60 && !isMoreThanGist(call.arguments);
   const words = t().calls;
   return (
     <section class="call" data-testid="tool-card" data-outcome={call.outcome ?? "running"} aria-label={words.label(call.name, state.text)}>
@@ -72,7 +76,7 @@ const Call = memo<{ call: ToolCall; running: boolean; own: string }>(({ call, ru
       {call.recovered && !call.late && <p class="call-note">{words.recovered}</p>}
       {call.late && <p class="call-note" data-testid="late-result">{words.late[call.late.outcome] ?? words.late.other}</p>}
       {call.result_parts && <Attachments parts={call.result_parts.filter((part) => !("digest" in part) || !own.includes(part.digest))} />}
-      <div id={body} class="call-body" hidden={!open}>
+      <div id={body} class="call-body" hidden={!open || bare}>
         {summary.length > 60 && !isMoreThanGist(call.arguments) && <pre class="arguments" tabIndex={0}>{summary}</pre>}
         {isMoreThanGist(call.arguments) && <pre class="arguments" tabIndex={0}>{visible(JSON.stringify(call.arguments, null, 2))}</pre>}
         {output !== "" && <Output text={output} follow={call.outcome === null} />}

@@ -124,7 +124,10 @@ function PictureView(props: { made: Picture; chat: boolean }): VNode {
   const x = (at: number): number => Math.round((LEFT + place(at)) * 10) / 10;
   const wide = (from: number, to: number): number => Math.max(1.5, x(to) - x(from));
   const middle = (span: { from: number; to: number }): number => (x(span.from) + x(span.to)) / 2;
-  const height = props.chat ? 158 : 130;
+  // A lane in which nothing is would only take room.
+  const tools = made.tools.length > 0;
+  const height = 102 + (tools ? 28 : 0) + (props.chat ? 28 : 0);
+  const last = height - 41; // Of the delivery.
   const second = (at: number): string => new Date(at).toLocaleTimeString(locale(), { minute: "2-digit", second: "2-digit" });
   const iso = (at: number): string => new Date(at).toISOString();
   const known = new Set(made.processes.map((span) => span.label)).size;
@@ -150,15 +153,15 @@ function PictureView(props: { made: Picture; chat: boolean }): VNode {
           </>
         ))}
         {made.waits.map((wait) => <><rect x={x(wait.from)} y="51" width={wide(wait.from, wait.to)} height="14" rx="4" fill="none" class="s-amber" stroke-width="1.4" stroke-dasharray="3 2.4" /><path d={`M${x(wait.from) + Math.min(10, wide(wait.from, wait.to) / 2)} 53.6l4.4 4.4-4.4 4.4-4.4-4.4Z`} class="f-amber" /></>)}
-        <text x="0" y="90" class="strong">{words.lanes.tools}</text>
+        {tools && <text x="0" y="90" class="strong">{words.lanes.tools}</text>}
         {made.tools.map((span) => span.tone === "unknown"
           ? <rect x={x(span.from)} y="80" width={Math.max(5, wide(span.from, span.to))} height="14" rx="2" fill="none" class="s-amber" stroke-width="1.5" stroke-dasharray="2.4 1.8" />
           : <><rect x={x(span.from)} y="80" width={Math.max(2.5, wide(span.from, span.to))} height="14" rx="2.5" class={span.tone === "failed" ? "f-red" : "f-deep"} />{wide(span.from, span.to) > span.label.length * 6 + 6 && <text x={middle(span)} y="90.5" text-anchor="middle" class="t-on">{span.label}</text>}</>)}
         {props.chat && (
           <>
-            <text x="0" y="121" class="strong">{words.lanes.delivery}</text>
-            <path d={`M${LEFT} 117H${RIGHT}`} class="s-faint" stroke-width="1.2" stroke-dasharray="1.5 4" stroke-linecap="round" />
-            {made.delivery.map((each) => <circle data-testid="delivery-mark" cx={x(each.at)} cy="117" r="3.6" class={each.state === "sent" ? "f-kelp" : each.state === "unknown" ? "f-amber" : each.state === "dead" ? "f-red" : "f-paper s-faint"} stroke-width="1.4" />)}
+            <text x="0" y={last + 4} class="strong">{words.lanes.delivery}</text>
+            <path d={`M${LEFT} ${last}H${RIGHT}`} class="s-faint" stroke-width="1.2" stroke-dasharray="1.5 4" stroke-linecap="round" />
+            {made.delivery.map((each) => <circle data-testid="delivery-mark" cx={x(each.at)} cy={last} r="3.6" class={each.state === "sent" ? "f-kelp" : each.state === "unknown" ? "f-amber" : each.state === "dead" ? "f-red" : "f-paper s-faint"} stroke-width="1.4" />)}
           </>
         )}
         {breaks.map((at) => <><path d={`M${LEFT + at} 20l-2.4 ${(height - 40) / 3} 4 ${(height - 40) / 3} -2 ${(height - 40) / 3}`} fill="none" class="s-paper" stroke-width="5" /><path d={`M${LEFT + at - 2.6} 20l-2.4 ${(height - 40) / 3} 4 ${(height - 40) / 3} -2 ${(height - 40) / 3}M${LEFT + at + 2.6} 20l-2.4 ${(height - 40) / 3} 4 ${(height - 40) / 3} -2 ${(height - 40) / 3}`} fill="none" class="s-faint" stroke-width=".9" /></>)}
@@ -200,7 +203,7 @@ function told(it: Happening): { shape: Shape; tone: string; body: ComponentChild
     case "interrupted": return { shape: "interrupted", tone: "amber", body: <><p class="amber"><b>{words.interrupted(interruptedBy(it.reason))}.</b></p><p>{words.kept(n(it.written), it.results)}</p></> };
     case "resumed": return { shape: "resumed", tone: "kelp", body: <><p><b class="kelp">{words.resumed(it.attempt)}</b>{it.pid && `, ${words.inProcess(it.pid)}`}</p><Why rule={it.rule} why={it.why} considered={it.considered} /><p>{words.notRepeated}</p></> };
     case "left": return { shape: "suspended", tone: "amber", body: <><p><b>{words.left}</b></p><Why rule={it.rule} why={it.why} considered={it.considered} /></> };
-    case "asked": return { shape: "waiting", tone: "amber", body: <><p class="amber"><b>{words.asked[it.form] ?? words.asked.question}</b></p><p>{visible(it.text.split("\n", 1)[0]!.slice(0, 160))}</p><p>{words.askedNote}</p></> };
+    case "asked": return { shape: "waiting", tone: "amber", body: <><p class="amber"><b>{words.asked[it.form] ?? words.asked.question}</b></p><p>{it.call ? <><b>{visible(it.call.name)}</b> <code>{visible(gist(it.call.arguments)).slice(0, 160)}</code></> : visible(it.text.split("\n", 1)[0]!.slice(0, 160))}</p><p>{words.askedNote}</p></> };
     case "answered": return { shape: "accepted", tone: "kelp", body: <p><b>{words.answered[it.verdict ?? ""] ?? words.answered.other}</b>{it.by && `, ${it.by === "owner" ? t().conversation.byYou : it.by}`}</p> };
     case "closed": return { shape: "suspended", tone: "", body: <p><b>{words.closed}</b>{it.why && `: ${it.why}`}</p> };
     case "written": return { shape: "done", tone: "kelp", body: <p><b>{words.written(n(it.characters))}</b></p> };

@@ -11,7 +11,7 @@ import type { Answers, Attached, Delivery, Message, ModelFailure, Part, ToolCall
 import { answeredBy, askingAgain, clock, cutWords, decided, deliverySign, failedRequest, passages, platformName, platformOf, saidBy, sentence, turnEnd, used, verdictWords, visible, visibleCode } from "../words";
 import { Attachment, Attachments, FileChip } from "./Attachments";
 import { Calls, gist } from "./Calls";
-import { BranchIcon, CloseIcon, Mark, PenIcon, PulseIcon, QuoteIcon, RetryIcon, ShapeIcon, StateSign } from "./icons";
+import { BranchIcon, CloseIcon, DotsIcon, Mark, PenIcon, PulseIcon, QuoteIcon, RetryIcon, ShapeIcon, StateSign } from "./icons";
 import { Markdown } from "./Markdown";
 import { Copy, IconButton, memo, Time, useApp, useNow } from "./shared";
 
@@ -79,19 +79,30 @@ function Judged(props: { text: string }): VNode {
   return <div class="prose"><p dir="auto">{words.says}{words.pattern !== null && <> <code data-testid="allowed-pattern" dir="ltr">{visible(words.pattern)}</code></>}</p></div>;
 }
 
+/** What can be done with a message. On a phone it stands behind a button: four targets as large as a finger below every message are noise. */
+function Acts(props: { children: ComponentChildren }): VNode {
+  const [open, setOpen] = useState(false);
+  return (
+    <span class="acts" data-open={open}>
+      {props.children}
+      <IconButton label={t().acts.more} class="acts-more" expanded={open} testid="acts-more" onClick={() => setOpen(!open)}><DotsIcon /></IconButton>
+    </span>
+  );
+}
+
 /** What can be done with something you said. `begins`: its turn started from it. */
 function SaidActions(props: { message: Message; waiting: boolean; begins: boolean }): VNode {
   const app = useApp();
   const { message, waiting } = props;
   const words = t().acts;
   return (
-    <span class="acts">
+    <Acts>
       {message.text !== "" && <Copy text={message.text} label={words.copyMessage} />}
       {waiting && message.role === "user" && <IconButton label={words.withdraw} testid="withdraw" onClick={() => void app.withdraw(message)}><CloseIcon /></IconButton>}
       {!waiting && !message.answers && <IconButton label={words.edit} testid="edit" onClick={() => void app.reuse(message)}><PenIcon /></IconButton>}
       {!waiting && message.text !== "" && <IconButton label={words.quote} testid="quote" onClick={() => app.quote(message.text)}><QuoteIcon /></IconButton>}
       {props.begins && !waiting && !message.answers && message.turn_id !== null && <IconButton label={words.branch} testid="branch" onClick={() => void app.branch(message)}><BranchIcon /></IconButton>}
-    </span>
+    </Acts>
   );
 }
 
@@ -226,12 +237,12 @@ function AnswerFoot(props: { message: Message; turn: Turn | null }): VNode {
       {message.delivery && <DeliveryLine delivery={message.delivery} />}
       {turn?.agent && !turn.usage && <span class="spent">{turn.agent}</span>}
       {turn?.usage && turn.state === "ended" && <span class="spent" data-testid="answer-cost">{[turn.agent ?? turn.model, ...used(turn.usage)].filter(Boolean).join(" · ")}</span>}
-      <span class="acts">
+      <Acts>
         {message.turn_id !== null && <IconButton label={t().acts.whatHappened} testid="turn-details" onClick={() => app.showDetails(message.turn_id!)}><PulseIcon /></IconButton>}
         {message.text !== "" && <Copy text={message.text} label={t().acts.copyAnswer} />}
         {message.text !== "" && <IconButton label={t().acts.quote} testid="quote" onClick={() => app.quote(message.text)}><QuoteIcon /></IconButton>}
         {turn?.state === "ended" && <IconButton label={t().acts.branch} testid="branch" onClick={() => void app.branch(message)}><BranchIcon /></IconButton>}
-      </span>
+      </Acts>
     </div>
   );
 }

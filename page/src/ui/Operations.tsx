@@ -24,9 +24,12 @@ export function Operations(): VNode {
         <State />
         <Figures />
         <Day />
-        <div class="two"><div class="stack"><Running /><Boxes /></div><Needs /></div>
-        <div class="two"><Platforms /><People /></div>
-        <div class="two"><div class="stack"><Processes /><Schedules /><Log /></div><div class="stack"><Usage /><Rules /></div></div>
+        <div class="two">
+          <div class="stack"><Running /><Boxes /><Platforms /><Processes /><Schedules /></div>
+          <div class="stack"><Needs /><People /><Rules /></div>
+        </div>
+        <Usage />
+        <Log />
       </div>
       <Confirm />
     </>

@@ -2,7 +2,7 @@ import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { titleOf } from "../words";
-import { ArchiveIcon, DotsIcon, KeysIcon, PlatformIcon, PlusIcon, PulseIcon, SearchIcon, StopIcon, TrashIcon } from "./icons";
+import { ArchiveIcon, KeysIcon, PanelIcon, PlatformIcon, PlusIcon, PulseIcon, SearchIcon, StopIcon, TrashIcon } from "./icons";
 import { useDialog } from "./Keys";
 import { liveTurn } from "../log";
 import { platformOf } from "../words";
@@ -100,7 +100,7 @@ function entriesOf(app: App, typed: string, found: Summary[] | null): Entry[] {
     { id: "new", title: words.list.new, icon: <PlusIcon />, run: () => { app.go(null); document.getElementById("composer")?.focus(); } },
     { id: "operations", title: words.palette.operations, icon: <PulseIcon />, run: () => app.goOperations() },
     ...(view && liveTurn(view.session) ? [{ id: "stop", title: words.composer.stopLabel, icon: <StopIcon />, run: () => void app.conversation.stop() }] : []),
-    ...(view ? [{ id: "details", title: words.head.details, icon: <DotsIcon />, run: () => app.toggleDetails() }] : []),
+    ...(view ? [{ id: "details", title: words.head.details, icon: <PanelIcon />, run: () => app.toggleDetails() }] : []),
     { id: "archived", title: words.list.archivedLabel, icon: <ArchiveIcon />, run: () => { app.showList(); app.list.showArchived(true); } },
     { id: "deleted", title: words.list.deletedLabel, icon: <TrashIcon />, run: () => { app.showList(); app.list.showDeleted(true); } },
     { id: "keys", title: words.settings.keys, icon: <KeysIcon />, run: () => (app.showingKeys.value = true) },

@@ -24,7 +24,7 @@ export function Sidebar(): VNode {
         <IconButton label={words.close} class="drawer-close" onClick={() => (app.drawer.value = false)}><CloseIcon /></IconButton>
       </div>
       <button type="button" class="new" data-testid="new-conversation" onClick={() => { app.go(null); document.getElementById("composer")?.focus(); }}>
-        <PlusIcon /><span>{words.new}</span><kbd>{isMac() ? "⌘ K" : "Ctrl K"}</kbd>
+        <PlusIcon /><span>{words.new}</span>
       </button>
       <Search />
       {app.list.deleted.value === null ? <Conversations /> : <Deleted sessions={app.list.deleted.value} />}
@@ -63,7 +63,7 @@ function Search(): VNode {
           search("", 0);
         }}
       />
-      <kbd>/</kbd>
+      <span class="search-keys" aria-hidden="true"><kbd>/</kbd><kbd>{isMac() ? "⌘ K" : "Ctrl K"}</kbd></span>
     </div>
   );
 }
@@ -77,7 +77,7 @@ function Conversations(): VNode {
     const session = app.conversation.view.value?.session;
     return session ? lively(session, app.conversation.firstWords(session.session_id)) : null;
   }).value;
-  const shown = live && sessions.value ? sessions.value.map((session) => (session.session_id === live.session_id ? { ...session, ...live } : session)) : sessions.value;
+  const shown = live && sessions.value ? sessions.value.map((session) => (session.session_id === live.session_id ? { ...session, ...live, title: live.title ?? session.title } : session)) : sessions.value;
   const begun = archived.value || query.value ? [] : [...new Set(app.sending.items.value.map((item) => item.conversation).filter(isNew))];
   const nothing = shown !== null && shown.length === 0 && begun.length === 0;
   const groups = query.value || archived.value ? [{ title: archived.value ? words.archived : words.results(shown?.length ?? 0), needs: false, sessions: shown ?? [] }] : grouped(shown ?? [], new Date(now));

@@ -287,7 +287,7 @@ def attention(
 ) -> Attention:
     items = [_asked(ask) for ask in asks]
     items += [_held(session, "suspended") for session in suspended]
-    items += [_held(session, "pending") for session in pending if session.left and not session.suspended]
+    items += [_held(session, "pending") for session in pending if session.left and not session.suspended and session.state != "waiting"]
     items += [_undelivered(owed, "delivery_unknown") for owed in owed_to_chats if owed.state in ("unknown", "repeating")]
     items += [_undelivered(owed, "delivery_dead") for owed in owed_to_chats if _is_lost(owed, now)]
     items += [_asking(who) for who in strangers if who.alive(now)]

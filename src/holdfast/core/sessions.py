@@ -14,7 +14,7 @@ READ_CHARS = 1000
 # What stands for a bullet or a rule in a text that was read.
 # One line without anything that Markdown could mean: of most messages, nothing has to be read.
 _PLAIN = re.compile(r"[^\W\d_](?:[^\W_]|[ .,;:?!'\"()-])*")
-_MARKUP = re.compile(r"```\w*|[`*_~#>|]+")
+_MARKUP = re.compile(r"```\w*|^[ \t]*[-*+] \[[ xX]\] |[`*_~#>|]+", re.M)
 _MARKS = re.compile(r"^[ \t]*(?:• |———$)", re.M)
 
 

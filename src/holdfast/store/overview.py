@@ -17,9 +17,11 @@ def working(tx: Tx, limit: int) -> list[Working]:
     for (session_id,) in tx.query(q.RUNNING, limit):
         session = reads.any_session(tx, session_id)
         id_ = number(tx, session_id)
-        newest = read(tx, tx.query(q.NEWEST, id_, session.turn_seq, RECENT), {id_: session_id}, [])
+        newest = read(tx, tx.query(q.NEWEST, id_, session.turn_seq, 1), {id_: session_id}, [])
+        # What it prints and says is many events; what it does is told by its records.
+        records = read(tx, tx.query(q.NEWEST_RECORDS, id_, session.turn_seq, RECENT), {id_: session_id}, [])
         started = tx.query(q.EVENT_TIME, id_, session.turn_seq)
-        phase, name, since = phases.phase(newest)
+        phase, name, since = phases.phase(records)
         signed = newest[0].at if newest else 0
         found.append(
             Working(

@@ -554,6 +554,7 @@ RUNNING = (
     "SELECT s.session_id FROM head h JOIN session s ON s.id = h.session"
     " WHERE h.state IN ('running', 'answered', 'interrupted') AND h.state = 'running' LIMIT ?"
 )
+NEWEST_RECORDS = f"SELECT {EVENT} FROM event WHERE session = ? AND {RECORDS} AND seq >= ? ORDER BY seq DESC LIMIT ?"
 NEWEST = f"SELECT {EVENT} FROM event WHERE session = ? AND seq >= ? ORDER BY seq DESC LIMIT ?"
 EVENT_TIME = "SELECT at FROM event WHERE session = ? AND seq = ?"
 ASKS = (

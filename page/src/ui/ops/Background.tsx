@@ -6,14 +6,14 @@ import type { BackgroundProcess, Schedule } from "../../types";
 import { clock, duration, moment, platformOf, visible, when } from "../../words";
 import { PlatformIcon, StateSign } from "../icons";
 import { useApp, useNow } from "../shared";
-import { Card, Empty, Open, Table } from "./shared";
+import { Card, Empty, Open, Table, Unread } from "./shared";
 
 export function Schedules(): VNode {
   const words = t().ops.schedules;
   const found = useApp().operations.schedules.value;
   return (
     <Card id="schedules" title={words.title} testid="schedules">
-      {found === null ? <Empty>{t().details.loading}</Empty> : found.length === 0 ? <Empty>{words.empty}</Empty> : (
+      {found === null ? <Unread /> : found.length === 0 ? <Empty>{words.empty}</Empty> : (
         <Table label={words.title}>
           <thead><tr><th /><th>{words.what}</th><th>{words.when}</th><th class="r">{words.next}</th><th><span class="sr-only">{t().ops.action}</span></th></tr></thead>
           <tbody>{found.map((each) => <Row key={each.schedule_id} schedule={each} />)}</tbody>
@@ -36,7 +36,7 @@ function Row(props: { schedule: Schedule }): VNode {
   return (
     <tr data-testid="schedule" data-paused={paused}>
       <td><PlatformIcon platform={platformOf(schedule.session_key)} small /></td>
-      <td class="t" title={visible(schedule.text)}><Open session={schedule.session_id}>{visible(schedule.text)}</Open></td>
+      <td class="t two-lines" title={visible(schedule.text)}><Open session={schedule.session_id}>{visible(schedule.text)}</Open></td>
       <td class="wrap">{words.planned(schedule, (seconds) => duration(seconds * 1000))}{schedule.skipped && <span class="dim"> {words.skipped(schedule.skipped)}</span>}</td>
       <td class="r" title={moment(paused ? schedule.paused_at! : schedule.due_at)}>{paused ? <StateSign sign={{ shape: "suspended", tone: "amber", text: words.paused }} /> : due > 86_400_000 ? when(schedule.due_at, new Date(now)) || clock(schedule.due_at) : due > 0 ? words.in(duration(due)) : words.now}</td>
       <td>

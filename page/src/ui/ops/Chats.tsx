@@ -4,10 +4,10 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { locale, t } from "../../i18n";
 import type { Person, Platforms as Found } from "../../types";
-import { duration, moment, platformName, platformOf, titleOf, visible, when, type Sign } from "../../words";
+import { duration, moment, platformName, platformOf, sentence, titleOf, visible, when, type Sign } from "../../words";
 import { PlatformIcon, ShapeIcon, StateSign } from "../icons";
 import { useApp, useNow } from "../shared";
-import { Card, Empty, Open, Table } from "./shared";
+import { Card, Empty, Open, Table, Told, Unread } from "./shared";
 
 type Platform = Found["platforms"][number];
 
@@ -16,9 +16,9 @@ export function Platforms(): VNode {
   const found = useApp().operations.platforms.value;
   return (
     <Card id="platforms" title={words.title} sub={found ? words.since(when(found.counted_since, new Date())) : ""} testid="platforms">
-      {found === null ? <Empty>{t().details.loading}</Empty> : (
+      {found === null ? <Unread /> : (
         <Table label={words.title}>
-          <thead><tr><th>{words.platform}</th><th>{words.connection}</th><th class="r">{words.takenIn}</th><th class="r">{words.delivered}</th><th class="r">{words.pending}</th><th class="r">{words.unknown}</th><th class="r">{words.givenUp}</th></tr></thead>
+          <thead><tr><th>{words.platform}</th><th>{words.connection}</th><th class="r">{words.takenIn}</th><th class="r">{words.delivered}</th><th class="r">{words.pending}</th><th class="r">{words.unknown}</th><th class="r narrow">{words.givenUp}</th></tr></thead>
           <tbody>
             {found.platforms.map((each) => <PlatformRow key={each.name} platform={each} />)}
             <tr><td><span class="named"><PlatformIcon platform="web" small />{platformName("web")}</span></td><td><StateSign sign={{ shape: found.readers > 0 ? "running" : "next", tone: found.readers > 0 ? "kelp" : "", text: words.readers(found.readers) }} /></td><td class="r">{found.taken_in.toLocaleString(locale())}</td><Dash /><Dash /><Dash /><Dash /></tr>
@@ -26,7 +26,7 @@ export function Platforms(): VNode {
         </Table>
       )}
       {found?.platforms.map((each) => <Trouble key={each.name} platform={each} />)}
-      {found?.platforms.length === 0 && <p class="empty">{t().ops.noPlatforms}</p>}
+      {found?.platforms.length === 0 && <p class="empty"><Told text={t().ops.noPlatforms} /></p>}
     </Card>
   );
 }
@@ -55,7 +55,8 @@ function PlatformRow(props: { platform: Platform }): VNode {
 
 function connection(platform: Platform, now: number): Sign {
   const words = t().ops.chats;
-  const since = platform.since === null ? "" : duration(Math.max(0, now - Date.parse(platform.since)));
+  const whole = (ms: number): string => duration(ms < 60_000 ? Math.round(ms / 1000) * 1000 : Math.floor(ms / 60_000) * 60_000);
+  const since = platform.since === null ? "" : whole(Math.max(0, now - Date.parse(platform.since)));
   switch (platform.state) {
     case "connected": return { shape: "done", tone: "kelp", text: words.connected(since) };
     case "connecting": return { shape: "queued", tone: "", text: words.connecting };
@@ -72,10 +73,17 @@ function Trouble(props: { platform: Platform }): VNode | null {
   const lines: string[] = [];
   if (platform.error) lines.push(words.problem(platformName(platform.name), platform.error));
   else if (platform.last_error && platform.last_error_at) lines.push(words.lastProblem(platformName(platform.name), when(platform.last_error_at, new Date()), platform.last_error));
-  if (platform.refused > 0) lines.push(words.unreadable(platformName(platform.name), platform.refused));
   for (const place of platform.dead) lines.push(words.dead(platformName(place.platform), place.thread === null ? place.chat : `${place.chat}, ${place.thread}`, when(place.since, new Date()), place.why));
-  if (lines.length === 0) return null;
-  return <>{lines.map((line) => <p class="empty" key={line} data-testid="platform-problem">{visible(line)}</p>)}</>;
+  return <>{lines.map((line) => <p class="empty" key={line} data-testid="platform-problem">{visible(line)}</p>)}<Unreadable platform={platform} /></>;
+}
+
+/** What came in and could not be read, also before the last restart, and what to do about it. */
+function Unreadable(props: { platform: Platform }): VNode | null {
+  const words = t().ops.chats;
+  const { name, refused, last_refused, last_refused_at } = props.platform;
+  if (refused === 0 && last_refused === null) return null;
+  const last = last_refused === null || last_refused_at === null ? "" : words.lastUnreadable(when(last_refused_at, new Date()), sentence(visible(last_refused)));
+  return <p class="empty unreadable" data-testid="unreadable"><span>{words.unreadable(platformName(name), refused)} {last}</span> <Told text={words.unreadableHelp} /></p>;
 }
 
 /** What waits to be answered, and what is still to be delivered. */
@@ -88,7 +96,7 @@ export function Boxes(): VNode {
   const owed = outbox.value?.deliveries ?? [];
   return (
     <Card id="boxes" title={words.inbox} testid="boxes">
-      {lanes.length + owed.length === 0 ? <Empty>{inbox.value === null ? t().details.loading : words.inboxEmpty}</Empty> : (
+      {lanes.length + owed.length === 0 ? <Empty>{inbox.value === null ? <Unread plain /> : words.inboxEmpty}</Empty> : (
         <Table label={words.inbox}><tbody>
           {lanes.map((lane) => <tr key={lane.session_id}><td><PlatformIcon platform={platformOf(lane.session_key)} small /></td><td class="t"><Open session={lane.session_id}>{titleOf(lane)}</Open></td><td>{words.messagesWait(lane.waiting)}, {words.behind[lane.behind] ?? lane.behind}</td><td class="r">{duration(now - Date.parse(lane.oldest_at))}</td><td /></tr>)}
           {owed.map((each) => (
@@ -116,7 +124,7 @@ export function People(): VNode {
   const found = operations.people.value;
   return (
     <Card id="people" title={words.title} testid="people">
-      {found === null ? <Empty>{t().details.loading}</Empty> : found.asking.length + found.paired.length === 0 ? <Empty>{words.empty}</Empty> : (
+      {found === null ? <Unread /> : found.asking.length + found.paired.length === 0 ? <Empty>{words.empty}</Empty> : (
         <ul class="people">
           {found.asking.map((person) => (
             <PersonRow key={`${person.platform}/${person.user}`} person={person} asks>

@@ -1,12 +1,13 @@
 /** The last hours as a picture. */
 
 import type { VNode } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { locale, t } from "../../i18n";
 import { type Band, bands } from "../../plots";
 import type { Life, PastPause, Timeline } from "../../types";
 import { clock, duration } from "../../words";
-import { useApp } from "../shared";
-import { Card, Empty } from "./shared";
+import { useApp, useMedia } from "../shared";
+import { Card, Unread } from "./shared";
 
 const WIDTH = 1130;
 const LEFT = 86;
@@ -21,16 +22,22 @@ export function Day(): VNode {
   const { timeline, hours } = app.operations;
   const choose = (
     <fieldset class="seg">
-      <legend class="sr-only">{words.day}</legend>
+      <legend class="sr-only">{words.day[hours.value]}</legend>
       {[1, 24, 168].map((each) => <label key={each}><input type="radio" name="hours" checked={hours.value === each} onChange={() => app.operations.show(each)} /><span>{words.hours[each]}</span></label>)}
     </fieldset>
   );
-  return <Card id="day" title={words.day} sub={words.daySub} right={choose} testid="day">{timeline.value ? <DayPlot timeline={timeline.value} hours={hours.value} retiring={app.safeMode.status.value?.retiring.map((each) => each.pid) ?? []} /> : <Empty>{t().details.loading}</Empty>}</Card>;
+  return <Card id="day" title={words.day[hours.value] ?? ""} sub={words.daySub} right={choose} testid="day">{timeline.value ? <DayPlot timeline={timeline.value} hours={hours.value} retiring={app.safeMode.status.value?.retiring.map((each) => each.pid) ?? []} /> : <Unread />}</Card>;
 }
 
 function DayPlot(props: { timeline: Timeline; hours: number; retiring: number[] }): VNode {
   const words = t().ops;
   const { retiring } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const narrow = useMedia("(max-width: 1000px)");
+  // Where it is wider than the window, the newest comes first; from then on it stays where a reader has moved it.
+  useEffect(() => {
+    if (box.current) box.current.scrollLeft = box.current.scrollWidth;
+  }, [props.hours, narrow]);
   const { lives, turns } = props.timeline;
   const from = Date.parse(turns.since);
   const to = from + Math.round((turns.bucket_s * turns.completed.length) / 3600) * 3_600_000; // Buckets are given in whole seconds.
@@ -50,7 +57,7 @@ function DayPlot(props: { timeline: Timeline; hours: number; retiring: number[] 
   const deaths = shown.filter((life) => life.end === "crash").length;
   const width = (RIGHT - LEFT) / turns.completed.length - 2;
   return (
-    <div class="plot long" tabIndex={0} role="region" aria-label={words.day} ref={(box) => { if (box && box.scrollLeft === 0) box.scrollLeft = box.scrollWidth; }}>
+    <div class="plot long" tabIndex={0} role="region" aria-label={words.day[props.hours]} ref={box}>
       <svg viewBox={`0 0 ${WIDTH} ${bars + 30}`} role="img" aria-label={[words.timelineLabel(completed + failed + other, deaths), ...shown.map(ending), ...pauses.map(({ of }) => pausing(of))].filter(Boolean).join(" ")}>
         <defs><pattern id="finishes" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6" class="f-kelp-soft" /><rect width="2.5" height="6" class="f-kelp-mid" /></pattern></defs>
         {ticks.map((at) => <><path class="g" d={`M${x(at)} 20V${bars}`} /><text x={x(at)} y="12" text-anchor="middle">{props.hours > 24 ? new Date(at).toLocaleDateString(locale(), { weekday: "short" }) : clock(new Date(at).toISOString())}</text></>)}
@@ -58,8 +65,8 @@ function DayPlot(props: { timeline: Timeline; hours: number; retiring: number[] 
         {pauses.map((band) => <Paused key={band.of.since} band={band} x={x} y={base - 14} bottom={bars} />)}
         <text x="0" y="44" class="strong">{words.processes}</text>
         {shown.map((life, index) => <Strand key={`${life.pid} ${life.started_at}`} life={life} y={30 + index * 24} x={x} retires={retiring.includes(life.pid)} />)}
-        <text x="0" y={bars - 62} class="strong">{words.turns}</text>
-        <text x="0" y={bars - 47}>{words.per(duration(turns.bucket_s * 1000))}</text>
+        <text x="0" y={bars - 40} class="strong">{words.turns}</text>
+        <text x="0" y={bars - 25}>{words.per(duration(turns.bucket_s * 1000))}</text>
         <path class="g" d={`M${LEFT} ${bars}H${RIGHT}`} /><text x={LEFT - 8} y={bars + 4} text-anchor="end">0</text>
         <path class="g" d={`M${LEFT} ${bars - high(most)}H${RIGHT}`} /><text x={LEFT - 8} y={bars - high(most) + 4} text-anchor="end">{most}</text>
         {turns.completed.map((_, index) => {

@@ -2,11 +2,13 @@
 
 import type { VNode } from "preact";
 import { locale, t } from "../../i18n";
-import { begun, newest, spark, thinned } from "../../plots";
-import { duration, size } from "../../words";
+import { begun, happened, newest, spark, thinned } from "../../plots";
+import { clock, duration, size } from "../../words";
 import { useApp, useNow } from "../shared";
 
 const POINTS = 60;
+/** For so many measurements a figure counts as one of now. */
+const RECENT = 3;
 /** A line of two minutes is drawn as wide as one of an hour. */
 const SHORTEST = 12;
 const WIDTH = 92;
@@ -24,12 +26,13 @@ export function Figures(): VNode {
   const needs = attention.value;
   const oldest = needs?.[0]?.since;
   const since = (at: string): string => duration(now - Date.parse(at));
+  const at = (ago: number, many: number): string => clock(new Date(Date.parse(series.value!.since) + (many - 1 - ago) * series.value!.step_s * 1000).toISOString());
   return (
     <>
       <ul class="figs">
         <Figure title={words.running} value={count(status?.running_turns)} foot={retiring > 0 ? words.retiring(retiring) : ""} series={measured("running_turns")} />
-        <Figure title={words.inboxLag} value={time(newest(measured("inbox_lag_ms")))} foot={words.inboxLagFoot} series={measured("inbox_lag_ms")} />
-        <Figure title={words.firstText} value={time(newest(measured("first_text_ms")))} foot={words.firstTextFoot} series={measured("first_text_ms")} />
+        <Ended title={words.inboxLag} foot={words.inboxLagFoot} series={measured("inbox_lag_ms")} at={at} />
+        <Ended title={words.firstText} foot={words.firstTextFoot} series={measured("first_text_ms")} at={at} />
         <Figure title={words.outbox} value={count(outbox.value?.deliveries.length)} foot={unknown > 0 ? words.unknown(unknown) : outbox.value ? words.allDelivered : ""} series={measured("outbox")} warns={unknown > 0} />
         <Figure title={words.needs} value={count(needs?.length)} foot={oldest ? words.oldest(since(oldest)) : needs ? words.nobody : ""} needs={(needs?.length ?? 0) > 0} />
       </ul>
@@ -65,15 +68,21 @@ function Figure(props: { title: string; value: string | null; foot: string; seri
   return (
     <li class={props.needs ? "card fig needs" : "card fig"}>
       <h2>{props.title}</h2>
-      <p class="v">{props.value ?? t().ops.unknown}</p>
+      <p class="v"><span>{props.value ?? t().ops.unknown}</span>{props.series && <Spark values={props.series} />}</p>
       <p class={props.warns ? "fig-foot amber" : "fig-foot"}>{props.foot}</p>
-      {props.series && <Spark values={props.series} />}
     </li>
   );
 }
 
+/** Measured when turns end. After a while without any, when that was is said: a dash would hide what is known. */
+function Ended(props: { title: string; foot: string; series: (number | null)[]; at: (ago: number, many: number) => string }): VNode {
+  const found = happened(props.series);
+  const old = found !== null && found.ago >= RECENT;
+  return <Figure title={props.title} value={time(found?.newest ?? null)} foot={old ? t().ops.figures.measured(props.at(found.ago, props.series.length)) : props.foot} series={found?.values ?? []} />;
+}
+
 function Spark(props: { values: (number | null)[] }): VNode | null {
   const paths = spark(thinned(begun(props.values, SHORTEST), POINTS), WIDTH, HEIGHT);
-  if (paths.length === 0) return null;
-  return <svg class="spark" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">{paths.map((path) => <path key={path} d={path} />)}</svg>;
+  if (props.values.filter((value) => value !== null).length < 2) return null; // A dot is no line.
+  return <svg class="spark" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">{paths.map((path) => <path key={path} d={path} />)}</svg>;
 }

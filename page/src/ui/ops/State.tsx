@@ -9,6 +9,7 @@ import { useGate } from "../Gate";
 import { MenuIcon, PauseIcon, PlayIcon, RestartIcon, ShapeIcon, StopIcon } from "../icons";
 import { useDialog } from "../Keys";
 import { IconButton, useApp } from "../shared";
+import { Told } from "./shared";
 
 export function State(): VNode {
   const app = useApp();
@@ -62,7 +63,7 @@ export function Confirm(): VNode {
       {asked && (
         <div>
           <h2 id="confirm-title">{asked.title}</h2>
-          <p>{asked.says}</p>
+          <p><Told text={asked.says} /></p>
           <div class="foot">
             <button type="button" class="b" autofocus onClick={() => dialog.current?.close()}>{t().common.cancel}</button>
             <button type="button" class={asked.danger ? "b danger" : "b kelp"} data-testid="confirm-yes" onClick={() => { asking.value = null; void asked.run(); }}>{asked.yes}</button>

@@ -6,11 +6,13 @@ import { scale, stacks } from "../../plots";
 import type { UsageReport, Usage as Used } from "../../types";
 import { price, titleOf } from "../../words";
 import { useApp } from "../shared";
-import { Card, Empty, Open, Table } from "./shared";
+import { Card, Empty, Open, Table, Unread } from "./shared";
 
 const MODELS = 4;
 const FILLS = ["f-kelp-mid", "f-deep-mid", "f-amber", "f-faint"] as const;
 const MARKS = ["l-kelp-mid", "l-deep-mid", "l-amber", "l-faint"] as const;
+/** As wide as its card in a narrow window, so that its words are not smaller than others. */
+const WIDTH = 340;
 const FOOT = 122;
 const TALL = 90;
 
@@ -26,7 +28,7 @@ export function Usage(): VNode {
   );
   return (
     <Card id="usage" title={words.usage} sub={report ? total(report.total) : ""} right={choose} testid="usage">
-      {report === null ? <Empty>{t().details.loading}</Empty> : report.total.requests === 0 ? <Empty>{words.usageEmpty}</Empty> : <><Plot report={report} /><Shares report={report} /></>}
+      {report === null ? <Unread /> : report.total.requests === 0 ? <Empty>{words.usageEmpty}</Empty> : <div class="used"><Plot report={report} /><Shares report={report} /></div>}
     </Card>
   );
 }
@@ -51,11 +53,11 @@ function Plot(props: { report: UsageReport }): VNode {
   const days = stacks(report.rows.map((row) => ({ day: row.day, name: row.model ?? words.removed, value: value(row.usage) })), names, MODELS, words.otherModels);
   const shown = [...new Set(days.flatMap((day) => day.parts.map((part) => part.name)))].sort((a, b) => place(names, a) - place(names, b));
   const top = scale(Math.max(...days.map((day) => day.total)));
-  const step = 478 / Math.max(7, days.length);
+  const step = (WIDTH - 42) / Math.max(7, days.length);
   return (
     <div class="plot">
-      <svg viewBox="0 0 520 150" role="img" aria-label={`${words.usageLabel}: ${days.map((day) => `${day.day} ${told(day.total)}`).join(", ")}`}>
-        {[0, 0.5, 1].map((part) => <><path class="g" d={`M34 ${FOOT - part * TALL}H512`} />{part > 0 && <text x="30" y={FOOT - part * TALL + 4} text-anchor="end">{told(top * part)}</text>}</>)}
+      <svg viewBox={`0 0 ${WIDTH} 150`} role="img" aria-label={`${words.usageLabel}: ${days.map((day) => `${day.day} ${told(day.total)}`).join(", ")}`}>
+        {[0, 0.5, 1].map((part) => <><path class="g" d={`M34 ${FOOT - part * TALL}H${WIDTH - 4}`} />{part > 0 && <text x="30" y={FOOT - part * TALL + 4} text-anchor="end">{told(top * part)}</text>}</>)}
         {days.map((day, index) => {
           const left = 42 + index * step;
           const middle = left + step * 0.275;
@@ -67,8 +69,8 @@ function Plot(props: { report: UsageReport }): VNode {
                 y -= high;
                 return <rect key={part.name} x={left} y={y} width={step * 0.55} height={Math.max(0.6, high - 0.6)} rx="2" class={FILLS[Math.min(shown.indexOf(part.name), FILLS.length - 1)]} />;
               })}
-              {days.length <= 14 && <text x={middle} y={y - 6} text-anchor="middle" class="strong">{told(day.total)}</text>}
-              {(days.length <= 14 || index % 5 === 0) && <text x={middle} y="140" text-anchor="middle">{new Date(`${day.day}T12:00`).toLocaleDateString(locale(), days.length <= 7 ? { weekday: "short" } : { day: "numeric", month: "numeric" })}</text>}
+              {days.length <= 7 && <text x={middle} y={y - 6} text-anchor="middle" class="strong">{told(day.total)}</text>}
+              {(days.length <= 7 || index % 5 === 0) && <text x={middle} y="140" text-anchor="middle">{new Date(`${day.day}T12:00`).toLocaleDateString(locale(), days.length <= 7 ? { weekday: "short" } : { day: "numeric", month: "numeric" })}</text>}
             </>
           );
         })}
@@ -90,15 +92,15 @@ function Shares(props: { report: UsageReport }): VNode {
   const cells = (used: Used, turns: number): VNode => <><td class="r">{turns}</td><td class="r">{tokens(used)}</td><td class="r">{used.cost === null ? words.unknown : price(used.cost)}</td></>;
   const head = (name: string): VNode => <thead><tr><th>{name}</th><th class="r">{words.turns}</th><th class="r">{words.tokensHead}</th><th class="r">{words.price}</th></tr></thead>;
   return (
-    <>
+    <div class="shares">
       <Table label={words.byModel}>
         {head(words.byModel)}
         <tbody>{report.models.map((each) => <tr key={each.model} data-testid="model-share"><td class="t">{each.model ?? words.removed}</td>{cells(each.usage, each.turns)}</tr>)}</tbody>
       </Table>
       <Table label={words.byConversation}>
         {head(words.byConversation)}
-        <tbody>{report.conversations.slice(0, 8).map((each) => <tr key={each.session_id}><td class="t"><Open session={each.session_id}>{titleOf(each)}</Open></td>{cells(each.usage, each.turns)}</tr>)}</tbody>
+        <tbody>{report.conversations.slice(0, 5).map((each) => <tr key={each.session_id}><td class="t"><Open session={each.session_id}>{titleOf(each)}</Open></td>{cells(each.usage, each.turns)}</tr>)}</tbody>
       </Table>
-    </>
+    </div>
   );
 }

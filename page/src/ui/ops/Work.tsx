@@ -6,7 +6,7 @@ import type { AttentionItem, WorkingTurn } from "../../types";
 import { duration, moment, platformName, titleOf, visible, type Shape } from "../../words";
 import { ShapeIcon, StateSign } from "../icons";
 import { useApp, useNow } from "../shared";
-import { Card, Empty, Open, Table } from "./shared";
+import { Card, Empty, Open, Table, Unread } from "./shared";
 
 export function Running(): VNode {
   const app = useApp();
@@ -14,7 +14,7 @@ export function Running(): VNode {
   const turns = app.operations.turns.value;
   return (
     <Card id="turns" title={words.sections.turns} sub={words.live} testid="running">
-      {turns === null ? <Empty>{t().details.loading}</Empty> : turns.length === 0 ? <Empty>{words.runningEmpty}</Empty> : (
+      {turns === null ? <Unread /> : turns.length === 0 ? <Empty>{words.runningEmpty}</Empty> : (
         <Table label={words.sections.turns}>
           <thead><tr><th>{words.conversation}</th><th>{words.now}</th><th class="r">{words.forTime}</th><th class="r">{words.lastSign}</th><th>{words.process}</th><th><span class="sr-only">{words.action}</span></th></tr></thead>
           <tbody>{turns.map((turn) => <RunningTurn key={turn.turn_id} turn={turn} />)}</tbody>
@@ -32,7 +32,7 @@ function RunningTurn(props: { turn: WorkingTurn }): VNode {
   const tool = turn.phase.kind === "tool";
   return (
     <tr data-testid="running-turn">
-      <td class="t"><Open session={turn.session_id}>{titleOf(turn)}</Open></td>
+      <td class="t two-lines"><Open session={turn.session_id}>{titleOf(turn)}</Open></td>
       <td><StateSign sign={{ shape: tool ? "tool" : "running", tone: tool ? "deep" : "kelp", text: words.attempt(tool ? (turn.phase.name ?? "") : words.model, turn.attempt) }} /></td>
       <td class="r">{duration(now - Date.parse(turn.started_at))}</td>
       <td class="r">{duration(Math.max(0, now - Date.parse(turn.last_sign_at)))}</td>
@@ -48,7 +48,7 @@ export function Needs(): VNode {
   const items = app.operations.attention.value;
   return (
     <Card id="needs" title={words.needs} testid="needs">
-      {items === null ? <Empty>{t().details.loading}</Empty> : items.length === 0 ? <Empty>{words.figures.nobody}</Empty> : <ul class="people">{items.map((item) => <Needed key={`${item.kind}.${item.id}`} item={item} />)}</ul>}
+      {items === null ? <Unread /> : items.length === 0 ? <Empty>{words.figures.nobody}</Empty> : <ul class="people">{items.map((item) => <Needed key={`${item.kind}.${item.id}`} item={item} />)}</ul>}
     </Card>
   );
 }

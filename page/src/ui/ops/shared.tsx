@@ -1,6 +1,7 @@
 /** What the cards of the operator's view share. */
 
 import type { ComponentChildren, VNode } from "preact";
+import { t } from "../../i18n";
 import { plainClick, useApp } from "../shared";
 
 /** `id`: where the list of sections leads to. */
@@ -13,8 +14,19 @@ export function Card(props: { id: string; title: string; sub?: string; right?: C
   );
 }
 
+/** A sentence in which commands stand in backticks. */
+export function Told(props: { text: string }): VNode {
+  return <>{props.text.split("`").map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))}</>;
+}
+
 export function Empty(props: { children: ComponentChildren }): VNode {
   return <p class="empty">{props.children}</p>;
+}
+
+/** In place of what was not read yet, and cannot be while the server is away. */
+export function Unread(props: { plain?: boolean }): VNode {
+  const said = useApp().connection.away.value ? t().conversation.unknownAway : t().details.loading;
+  return props.plain ? <>{said}</> : <Empty>{said}</Empty>;
 }
 
 /** A table that scrolls sideways for itself, also by keyboard. */

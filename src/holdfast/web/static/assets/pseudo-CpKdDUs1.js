@@ -1,0 +1,1 @@
+import{n as e}from"./index-DXiuqVud.js";function t(e){return typeof e==`string`?e.length<2||/^[\d\W]+$/.test(e)?e:`[${e}${`~`.repeat(Math.ceil(e.length*.4))}]`:typeof e==`function`?(...n)=>t(e(...n)):Array.isArray(e)?e.map(t):typeof e==`object`&&e?Object.fromEntries(Object.entries(e).map(([e,n])=>[e,t(n)])):e}var n={...t(e),code:`en`};export{n as pseudo};
