@@ -220,6 +220,7 @@ def test(words: Sequence[str]) -> int:
         find_homeserver(words)
         in_browser = any("browser" in word for word in words)
         find_axe(required=in_browser)
+        find_page_tools(required=in_browser)
         find_tool_servers(words)
         return pytest(words, find_browser(required=in_browser))
     return run_module("scripts.suite", ROOT / "scripts" / "suite.py", ())
@@ -293,6 +294,13 @@ def find_axe(*, required: bool) -> None:
     """
     if required:
         install_with_npm(ROOT / "tests" / "browser", "axe", "to check that everybody can read the page")
+
+
+def find_page_tools(*, required: bool) -> None:
+    """What builds the page and runs its own tests. Where it cannot be installed, those tests say that they were not run."""
+    if required:
+        with contextlib.suppress(SystemExit):
+            install_with_npm(ROOT / "page", "what tests the page", "to run the page's own tests")
 
 
 def find_tool_servers(words: Sequence[str] = ()) -> None:

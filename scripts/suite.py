@@ -27,6 +27,7 @@ from scripts.run import (
     find_axe,
     find_browser,
     find_homeserver,
+    find_page_tools,
     find_proxy,
     find_sandbox,
     find_service_manager,
@@ -142,6 +143,7 @@ def main() -> int:
 
 def install_for_later() -> None:
     find_axe(required=has_tests(ROOT / "tests" / "browser"))
+    find_page_tools(required=has_tests(ROOT / "tests" / "browser"))
     find_tool_servers()
     find_homeserver()
 
