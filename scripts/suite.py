@@ -203,10 +203,12 @@ def try_alone(ended: list[Ended]) -> tuple[list[str], list[Ended]]:
     tests = [test for each in again for test in each.failed]
     if not 0 < len(tests) <= UNSTEADY:
         return [], ended
-    part = Part(ALONE, f"alone: {', '.join(tests)}", (*PYTEST, *tests))
     tries: list[Ended] = []
-    while len(tries) < TRIES_ALONE and not any(each.code for each in tries):
-        tries.append(run(part, Running()))
+    for test in tests:  # Each in a process of its own: one that fails may leave things behind.
+        part = Part(ALONE, f"alone: {test}", (*PYTEST, test))
+        for _ in range(TRIES_ALONE):
+            if not any(each.code for each in tries):
+                tries.append(run(part, Running()))
     if any(each.code for each in tries):
         return [], [*ended, *tries]
     return tests, [each._replace(code=0) if each in again else each for each in ended] + tries

@@ -46,7 +46,7 @@ def test_a_figure_that_is_not_known_is_a_dash_and_not_a_zero(browser: Browser, l
         expect(page.get_by_test_id("section").filter(has_text=re.compile(r"\d"))).to_have_count(0)
         page.unroute(unknown)
         series = {
-            "from": "2026-01-01T00:00:00Z",
+            "since": "2026-01-01T00:00:00Z",
             "step_s": 10,
             "series": {"inbox_lag_ms": [None, 0.0, None, None, None], "commit_ms": [None, 0.0]},
         }
@@ -54,8 +54,11 @@ def test_a_figure_that_is_not_known_is_a_dash_and_not_a_zero(browser: Browser, l
         page.reload()
         page.get_by_test_id("more-figures").get_by_text("More figures").click()
         expect(figure(page, "Commit")).to_have_text("0 ms", timeout=WAIT_MS)
-        for name in ("Inbox lag", "First text", "Loop lag", "Memory"):  # Measured long ago, or never.
+        for name in ("First text", "Loop lag", "Memory"):  # Never measured.
             expect(figure(page, name)).to_have_text(DASH)
+        lag = page.locator(".figs > li").filter(has=page.get_by_role("heading", name="Inbox lag", exact=True))
+        expect(lag.locator(".v")).to_have_text("0 ms")
+        expect(lag.locator(".fig-foot")).to_have_text(re.compile(r"\d:\d\d"))  # That it was long ago, and when.
         for name in ("Running turns", "Outbox", "Needs a person", "Inbox", "Suspended"):
             expect(figure(page, name)).to_have_text(re.compile(r"^\d+$"), timeout=WAIT_MS)
 

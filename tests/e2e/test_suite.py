@@ -138,7 +138,7 @@ def test_another():
     ("group", "count", "failures", "unsteady", "codes"),
     [
         ("e2e", 1, 0, 0, [0]),
-        ("e2e", 2, 1, 2, [0, 0, 0]),  # Passes alone, twice.
+        ("e2e", 2, 1, 2, [0, 0, 0, 0, 0]),  # Each passes alone, twice.
         ("e2e", 1, 2, 0, [1, 1]),  # Fails alone, too.
         ("e2e", suite.UNSTEADY + 1, 1, 0, [1]),  # Too many for bad luck.
         (suite.WORLDS.name, 1, 1, 0, [1]),  # Nothing next to it can have disturbed it.

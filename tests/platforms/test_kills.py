@@ -51,7 +51,7 @@ FAR_SIDES = (telegram_by_polling, telegram_by_webhook, slack_by_socket, slack_ov
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize(("kind", "at_least"), [("commit", 16), ("request", 5)])
+@pytest.mark.parametrize(("kind", "at_least"), [("commit", 16), ("request", 4)])
 @pytest.mark.parametrize("far_side", FAR_SIDES, ids=lambda made: made.__name__)
 async def test_killed_at_any_step_each_message_is_answered_once_whole_and_in_order(
     tmp_path: Path, far_side: Open, kind: str, at_least: int, moment: str
