@@ -3,7 +3,6 @@
 The kernel decides where it can (`openat2`); elsewhere the path is resolved first and then walked step by step without following a link.
 """
 
-import ctypes
 import errno
 import os
 import stat
@@ -11,8 +10,12 @@ import struct
 import sys
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.core.errors import BadInput
+
+if TYPE_CHECKING:
+    import ctypes
 
 OPENAT2 = 437
 NO_MAGIC_LINKS, BENEATH = 0x02, 0x08
@@ -114,11 +117,15 @@ class Beneath:
 
 
 @cache
-def _libc() -> ctypes.CDLL:
+def _libc() -> "ctypes.CDLL":
+    import ctypes  # When a file is first opened, not at every start.
+
     return ctypes.CDLL(None, use_errno=True)
 
 
 def _ask_kernel(root: int, path: str, flags: int, mode: int) -> int:
+    import ctypes
+
     how = struct.pack("QQQ", flags, mode if flags & os.O_CREAT else 0, BENEATH | NO_MAGIC_LINKS)
     for _ in range(TRIES):
         opened = _libc().syscall(ctypes.c_long(OPENAT2), ctypes.c_int(root), os.fsencode(path), how, ctypes.c_size_t(len(how)))

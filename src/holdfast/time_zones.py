@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 from holdfast.core.errors import BadInput
 
@@ -16,6 +15,8 @@ def zone(name: str) -> tzinfo:
     """Raises `BadInput`."""
     if name == "UTC":  # Also where there is no database.
         return UTC
+    from zoneinfo import ZoneInfo  # A start needs none, and it takes a megabyte.
+
     try:
         return ZoneInfo(name)
     except (LookupError, ValueError, OSError):

@@ -4,7 +4,6 @@ with the process.
 
 import asyncio
 from collections.abc import Callable
-from statistics import median
 
 import msgspec
 
@@ -56,7 +55,7 @@ class Series:
         if waited:
             self._put("inbox_lag_ms", max(waited))
         if first_text:
-            self._put("first_text_ms", median(first_text))
+            self._put("first_text_ms", sorted(first_text)[len(first_text) // 2])
         waited.clear()
         first_text.clear()
         try:

@@ -16,7 +16,6 @@ A command is over when its first process is: what it leaves behind has a moment 
 command and everything it started, SIGUSR1 closes its input.
 """
 
-import ctypes
 import fcntl
 import json
 import os
@@ -417,6 +416,8 @@ def put_in_place(made: int, name: str) -> None:
 
 def control(what: int, value: int) -> None:
     if LINUX:
+        import ctypes  # The gateway, which reads this module for its names, has no use for it.
+
         ctypes.CDLL(None).prctl(what, value, 0, 0, 0)
 
 

@@ -1,10 +1,10 @@
 """The length of SQLite's write-ahead log: when it is copied back into the database, and by whom."""
 
 import contextlib
-import ctypes
 import os
 import time
 from collections.abc import Callable
+from functools import cache
 
 import apsw
 
@@ -22,7 +22,6 @@ RESTART_WAIT_S = 0.1  # As long as a read may take.
 # At most so many bytes are written out at once, so that a commit that comes meanwhile waits for no more.
 PORTION = 1024 * 1024
 WRITE_AND_WAIT = 7  # SYNC_FILE_RANGE_WAIT_BEFORE, _WRITE and _WAIT_AFTER.
-_sync_file_range = getattr(ctypes.CDLL(None), "sync_file_range", None)
 
 
 class WalLength:
@@ -121,9 +120,19 @@ def _write_out(descriptor: int) -> None:
     """In portions, where the system can: a sync of all of it at once would keep the disk from every commit for its whole time. It promises
     nothing; the sync after it does, and has little left to do.
     """
-    if _sync_file_range is not None:
+    if (sync := _sync_file_range()) is not None:
         for place in range(0, os.fstat(descriptor).st_size, PORTION):
-            _sync_file_range(descriptor, ctypes.c_int64(place), ctypes.c_int64(PORTION), WRITE_AND_WAIT)
+            sync(descriptor, place, PORTION, WRITE_AND_WAIT)
+
+
+@cache
+def _sync_file_range() -> Callable[[int, int, int, int], object] | None:
+    import ctypes  # When the log is first long enough, not at every start.
+
+    found = getattr(ctypes.CDLL(None), "sync_file_range", None)
+    if found is not None:
+        found.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+    return found
 
 
 def copied_back(db: apsw.Connection) -> int | None:
