@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from starlette.routing import Route, Router
+from starlette.types import Receive, Scope, Send
 
 from holdfast.core.redaction import NO_SECRETS
 from holdfast.gateway.gateway import Gateway
@@ -15,7 +15,9 @@ from holdfast.process.system import SystemClock
 from holdfast.web.access import Access
 from holdfast.web.endpoints import Resource
 from holdfast.web.envelope import Envelope, Guard
+from holdfast.web.errors import NoSuchPath
 from holdfast.web.hooks import Hooks
+from holdfast.web.paths import Paths
 from tests.platforms.rigs import Door, Life, Place
 
 PUBLIC = "https://bot.example.org"
@@ -38,13 +40,19 @@ class HookedPlace(Place):
                 self._lead_to(None)
 
 
+async def nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    raise NoSuchPath(scope["path"])
+
+
 @asynccontextmanager
 async def _served(gateway: Gateway) -> AsyncIterator[str]:
     """Gives where it answers."""
     listener = listen("127.0.0.1", 0)
     access = Access("a token", clock=SystemClock(), port=listener.getsockname()[1], public=PUBLIC)
-    router = Router([Route(each.route, Resource([each], access)) for each in Hooks(gateway).endpoints()])
-    server = Server(Envelope(Guard(router, access), NO_SECRETS), listener)
+    paths = Paths(nothing)
+    for each in Hooks(gateway).endpoints():
+        paths.add(each.path, Resource([each], access), rest=each.rest)
+    server = Server(Envelope(Guard(paths, access), NO_SECRETS), listener)
     running = asyncio.ensure_future(server.run())
     try:
         await server.started()

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
 import holdfast
@@ -38,6 +37,7 @@ from holdfast.web.openai.responses import Responses
 from holdfast.web.openapi import OpenApi
 from holdfast.web.operations import Operations
 from holdfast.web.pages import Pages
+from holdfast.web.paths import Paths
 from holdfast.web.processes import Processes
 from holdfast.web.proxies import Proxies
 from holdfast.web.questions import Questions
@@ -80,8 +80,8 @@ def build_app(
 
     `static` is the folder of the built page; without it a plain text says so.
     """
-    router = Router(redirect_slashes=False)
-    envelope = Envelope(Guard(router, access), secrets)
+    paths = Paths(Pages(static))
+    envelope = Envelope(Guard(paths, access), secrets)
     tasks = Tasks()
     delivered = Delivered()
     conversations = Conversations(gateway, blobs, delivered, max_upload_bytes=max_upload_bytes)
@@ -110,8 +110,9 @@ def build_app(
         *Login(access, gateway.store).endpoints(),
     ]
     endpoints += OpenApi(endpoints, holdfast.__version__).endpoints()
-    routes = dict.fromkeys((endpoint.path, endpoint.route) for endpoint in endpoints)
-    for path, route in routes:
-        router.routes.append(Route(route, Resource([endpoint for endpoint in endpoints if endpoint.path == path], access)))
-    router.default = Pages(static)
+    of_path: dict[str, list[Endpoint]] = {}
+    for endpoint in endpoints:
+        of_path.setdefault(endpoint.path, []).append(endpoint)
+    for path, same in of_path.items():
+        paths.add(path, Resource(same, access), rest=same[0].rest)
     return Proxies(envelope, trusted_proxies)

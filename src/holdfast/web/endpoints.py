@@ -70,10 +70,6 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     content_types: Mapping[int, str] = {}
 
     @property
-    def route(self) -> str:
-        return f"{self.path[:-1]}:path}}" if self.rest else self.path
-
-    @property
     def failures(self) -> frozenset[int]:
         kinds: list[type[HoldfastError]] = [BadInput, Misdirected, ForeignOrigin, HeadTooLarge, *self.refusals]
         if not self.open:
