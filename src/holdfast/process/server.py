@@ -25,7 +25,7 @@ TICK_S = 1.0
 GRACE_S, GONE_S = 2.0, 0.005
 # Thresholds of Python's garbage collector, the youngest generation first. With its own, reading long conversations makes it look through
 # everything again and again, for up to 100 ms each time, in which nobody is answered.
-COLLECTED_AFTER = 5000, 3, 20
+COLLECTED_AFTER = 5000, 3, 100
 
 
 class PortTaken(Held):
