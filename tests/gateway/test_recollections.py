@@ -1,5 +1,6 @@
 """What a process keeps of conversations between their turns: it saves reading, and nothing depends on it."""
 
+import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -104,3 +105,18 @@ def test_a_conversation_is_shown_as_one_who_never_looked_before_sees_it(tmp_path
         assert last == seen(life, page)
         life.stop()
         assert seen(home.start(), page) == last
+
+
+def test_a_turn_leaves_nothing_behind_that_only_a_look_through_everything_would_free(tmp_path: Path) -> None:
+    """P8: such looks stop everybody, for the longer the more there is to free."""
+    with gateways.home(tmp_path) as home:
+        life = home.start()
+        for number in range(30):
+            if number == 20:
+                gc.collect()
+                gc.disable()
+            life.say("say:hello|call:deed 1|say:so")
+        try:
+            assert gc.collect() < 50  # Of ten turns, in a loop that is simulated.
+        finally:
+            gc.enable()

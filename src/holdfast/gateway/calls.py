@@ -52,7 +52,7 @@ class Calls:
         self._tools, self._permissions, self._host = tools, permissions, host
         self._asker = Asker(request.session_key, anchor, host.ids)
         self._questions = news.questions
-        self._rests = Rests(written, self._asker, news.questions, host, self._hear_answers)
+        self._rests = Rests(written, self._asker, news.questions, host)
         self._calls = {call.call_id: call for call in request.calls}
         self._recording: set[str] = set()
         self._recorded = asyncio.Event()
@@ -283,7 +283,7 @@ class Calls:
             output=partial(self._put_out, call),
             secrets=self._host.secrets,
             answers=answers,
-            ask=partial(self._rests.ask_live, call, tool.version),
+            ask=partial(self._rests.ask_live, self._hear_answers, call, tool.version),
         )
         try:
             return await tool.run(call.arguments, context)

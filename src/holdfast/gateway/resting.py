@@ -22,10 +22,12 @@ UNANSWERED, OVER = "nobody answered in time", "the call no longer waits for an a
 
 
 class Rests:
-    """Of one attempt. `hear`: takes the answers that came."""
+    """Of one attempt. It does not hold who runs the calls and holds it: what an attempt leaves behind would be a ring, which only a look
+    through everything frees.
+    """
 
-    def __init__(self, written: TurnLog, asker: Asker, questions: Questions, host: Host, hear: Callable[[], bool]) -> None:
-        self._log, self._asker, self._questions, self._host, self._hear = written, asker, questions, host, hear
+    def __init__(self, written: TurnLog, asker: Asker, questions: Questions, host: Host) -> None:
+        self._log, self._asker, self._questions, self._host = written, asker, questions, host
         self._rounds: Counter[str] = Counter()  # How often each call has asked while it ran.
 
     async def ask(self, call: ToolCall, elicited: Elicited, problem: str = "") -> str:
@@ -40,8 +42,8 @@ class Rests:
         await self._log.record(*events)
         return question_id
 
-    async def ask_live(self, call: ToolCall, version: str, request: Request) -> Given | None:
-        """Asks while the call runs. None: nobody answered in time, or nobody can be asked this."""
+    async def ask_live(self, hear: Callable[[], bool], call: ToolCall, version: str, request: Request) -> Given | None:
+        """Asks while the call runs. None: nobody answered in time, or nobody can be asked this. `hear`: takes the answers that came."""
         if elicitation.problem((request,), None) is not None:
             return None
         elicited, problem = Elicited(requests=(request,), live=True, version=version), ""
@@ -50,7 +52,7 @@ class Rests:
             question_id = await self.ask(call, elicited, problem)
             self._log.silent_for(LIVE_MS / 1000)
             try:
-                answered = await self._answered(call)
+                answered = await self._answered(hear, call)
             except asyncio.CancelledError:  # The call is over, or its turn is.
                 self._host.tasks.spawn(self._close(call, question_id, OVER), name=f"question {question_id}")
                 raise
@@ -64,11 +66,11 @@ class Rests:
             problem = step.problem
         return None
 
-    async def _answered(self, call: ToolCall) -> bool:
+    async def _answered(self, hear: Callable[[], bool], call: ToolCall) -> bool:
         until = self._host.clock.monotonic() + LIVE_MS / 1000
         while call.call_id in self._questions:
             self._questions.came.clear()
-            if self._hear() and call.call_id not in self._questions:
+            if hear() and call.call_id not in self._questions:
                 break
             if not await heard(self._questions.came, until - self._host.clock.monotonic()):
                 return False
