@@ -65,6 +65,36 @@ async def test_a_reader_that_comes_while_the_log_is_read_misses_nothing(store: S
         feed.close()
 
 
+async def test_those_who_are_there_get_what_was_found_while_others_come_one_after_the_other(store: SqliteStore) -> None:
+    """P7, C24: as after a hand-over. Each of them is told of everything once, too."""
+    names = [f"s{number}" for number in range(6)]
+    for name in names:
+        await new_session(store, name)
+    others, reads = [], 0
+    coming: Any = SlowStore(store)
+    coming.may.set()
+    feed = Feed(coming, encode)
+
+    async def changes(cursor: Cursor | None, *, behind: Mapping[str, int] = {}, make: Any = None) -> Changes:
+        nonlocal reads
+        found = await store.changes(cursor, behind=behind, make=make)
+        if behind and (reads := reads + 1) < len(names):
+            others.append(await feed.watch(names[reads], after=1))  # While this was read, in a session that has changed, too.
+        return found
+
+    coming.changes = changes
+    first = await feed.watch(names[0], after=1)
+    for name in names:
+        await say(store, name, "a")
+    following = asyncio.ensure_future(feed.run())
+    try:
+        assert [frame.seq for frame in await first.next(20.0)] == [2] and reads == 1
+        assert [[frame.seq for frame in await other.next(20.0)] for other in others] == [[2]] * 5  # They come while this waits.
+    finally:
+        following.cancel()
+        feed.close()
+
+
 async def test_readers_are_sent_to_a_successor_one_after_the_other_and_those_who_come_meanwhile_too(store: SqliteStore) -> None:
     """All at once, they would wait for each other where they go."""
     await new_session(store, "first")

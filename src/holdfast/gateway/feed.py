@@ -210,11 +210,14 @@ class Feed:
         """One page of the log; true when there may be more."""
         behind = dict(self._behind)
         changes = await self._store.changes(self._cursor, behind=behind, make=self._encode)
-        if any(session_id in self._watchers and session_id not in behind for session_id in changes.newest):
-            return True  # Somebody began to watch it while this was read: it is read once more, for them too.
-        self._cursor, made = changes.cursor, changes.page.made
-        for listing in self._lists:
-            listing.give(changes.newest, changes.cursor)
+        # Somebody may have begun to watch a session that changed while this was read. Then it is read once more from the same place, for
+        # them too; those who were there get what was found, however many others come one after the other.
+        again = any(session_id in self._watchers and session_id not in behind for session_id in changes.newest)
+        made = changes.page.made
+        if not again:
+            self._cursor = changes.cursor
+            for listing in self._lists:
+                listing.give(changes.newest, changes.cursor)
         frames: dict[str, list[Frame]] = {}
         deleted: set[str] = set()
         for item in changes.page:
@@ -230,7 +233,7 @@ class Feed:
                 watcher.give(new, size)
                 if session_id in deleted:
                     watcher.end(DELETED)
-        return changes.more
+        return changes.more or again
 
     def close(self) -> None:
         self._unsubscribe()
