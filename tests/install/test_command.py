@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import zoneinfo  # noqa: F401 - it asks which system this is when it is first loaded, and a test says another one.
 from pathlib import Path
 
 import pytest
