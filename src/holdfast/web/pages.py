@@ -92,7 +92,7 @@ def _found(root: str) -> Iterator[tuple[str, bytes]]:
     for folder, _, names in os.walk(root):
         for name in names:
             path = os.path.join(folder, name)
-            if os.path.isfile(path) and not (os.path.islink(path) and not os.path.realpath(path).startswith(root + os.sep)):
+            if os.path.isfile(path) and (not os.path.islink(path) or os.path.realpath(path).startswith(root + os.sep)):
                 with open(path, "rb") as file:
                     yield os.path.relpath(path, root).replace(os.sep, "/"), file.read()
 
